@@ -319,7 +319,7 @@ fn select_fields(spec: &CommandSpec, output: &mut CommandOutput, paths: &[String
             let problem = Problem::invalid("--fields", format!("there is no field {path}"))
                 .value((*path).into())
                 .suggest(Some("Run the command without --fields to see the fields of its data."));
-            *output = AppError::from_problems(vec![problem]).into();
+            *output = AppError::from(problem).into();
         }
         _ => {
             data.select(paths);

@@ -90,7 +90,7 @@ pub fn find_diff(
     }
     if attempt > 1 {
         let problem = Problem::invalid("attempt", "the task has only one");
-        return Err(AppError::from_problems(vec![problem.value(attempt.into())]));
+        return Err(problem.value(attempt.into()).into());
     }
     let diff = engine.changes().diff(&task.id, &variables(context))?;
     match diff.omissions.size_limit {

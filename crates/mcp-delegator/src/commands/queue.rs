@@ -71,7 +71,7 @@ pub fn resume(context: &Context<'_>, input: Queue) -> Result<CommandOutput, AppE
 
 fn check_agent(context: &Context<'_>, input: &Queue) -> Result<(), AppError> {
     let Some(agent) = &input.agent else { return Ok(()) };
-    select_agent(context.config, agent).map(drop).map_err(|problem| AppError::from_problems(vec![problem]))
+    Ok(select_agent(context.config, agent).map(drop)?)
 }
 
 fn set_paused(engine: &Engine, input: Queue, paused: bool) -> Result<QueueState, AppError> {

@@ -82,7 +82,7 @@ fn retry_remote(
     if mode.is_some() {
         let problem = Problem::invalid("mode", "cannot be given for a cloud task")
             .suggest(Some("Set the mode of its environment instead."));
-        return Err(AppError::from_problems(vec![problem]));
+        return Err(problem.into());
     }
     let mut input: Submit = stored_input(task, text)?;
     input.submission.idempotency_key = None;
@@ -107,13 +107,13 @@ fn retry_local(
         && !given.confirm
         && let Some(problem) = unconfirmed_problem(input.mode.sandbox())
     {
-        return Err(AppError::from_problems(vec![problem]));
+        return Err(problem.into());
     }
     if !input.submission.allow_destructive_git
         && let Some(problem) = input.history_rewrite_problem()
     {
         // The task keeps its inputs, so this call cannot permit it.
-        return Err(AppError::from_problems(vec![Problem { permitted_by: None, ..problem }]));
+        return Err(Problem { permitted_by: None, ..problem }.into());
     }
     // An idempotency key belongs to one task, which has ended.
     input.submission.idempotency_key = None;

@@ -152,8 +152,11 @@ fn not_found(catalog: Catalog, name: &str) -> AppError {
         delegator_domain::similar_names::nearest(name, names.iter().map(|schema| schema.name.as_str()));
     let message = format!("There is no schema '{name}'.");
     let problem = Problem::new(ErrorCode::NotFound, "name", "there is no such schema").value(name.into());
-    let error = AppError { message, ..AppError::from_problems(vec![problem]) }.context("name", name);
-    error.suggest_name(nearest, "Run {call} to list the names.", NextCall::new(&["schema"]))
+    AppError { message, ..problem.into() }.context("name", name).suggest_name(
+        nearest,
+        "Run {call} to list the names.",
+        NextCall::new(&["schema"]),
+    )
 }
 
 /// The schema that the call names.

@@ -98,5 +98,5 @@ fn invalid_answer(question: &Question, problem: &AnswerProblem) -> AppError {
         }
         AnswerProblem::Empty => Problem::new(ErrorCode::MissingArgument, "answer", problem.to_string()),
     };
-    AppError::from_problems(vec![problem])
+    problem.into()
 }

@@ -48,26 +48,26 @@ fn convert(error: EngineError, message: String) -> AppError {
         EngineError::ArchivedThread { given, unarchive } => archived_thread(message, given, unarchive),
         EngineError::NotEnded { task, state } => not_ended(message, state, &task),
         EngineError::AlreadyEnded { task, state } => already_ended(message, state, &task),
-        EngineError::ModeTooWide { requested, allowed } => refused(mode_too_wide(requested, allowed)),
+        EngineError::ModeTooWide { requested, allowed } => mode_too_wide(requested, allowed).into(),
         EngineError::ReservedDirectory { input, .. } => reserved_directory(message, input),
         EngineError::VariableNotAllowed { agent, name, right } => {
-            refused(variable_not_allowed("env_allow_list", &agent, &name, right))
+            variable_not_allowed("env_allow_list", &agent, &name, right).into()
         }
         EngineError::ModeNotEnforced { agent, mode, problem } => {
-            refused(mode_not_enforced(&agent, mode, &problem))
+            mode_not_enforced(&agent, mode, &problem).into()
         }
         EngineError::ReservedStateDir { agent, .. } => reserved_state_dir(message, &agent),
         EngineError::NoThreads { agent } => no_threads(message, &agent),
         EngineError::Conversation(error) => conversation_error(error, message),
-        EngineError::UnsupportedInput { agent, input } => refused(unsupported_input(&agent, input)),
+        EngineError::UnsupportedInput { agent, input } => unsupported_input(&agent, input).into(),
         EngineError::NestingTooDeep { .. } => blocked(message, LESS_DEPTH),
         EngineError::TooManyChildren { .. } => blocked(message, FEWER_CHILDREN),
         EngineError::ExceedsParent { .. } => blocked(message, FEWER_RIGHTS),
         EngineError::BudgetExhausted { .. } => blocked(message, RAISE_BUDGET),
         EngineError::UnusableDirectory { input, path, problem } => {
-            refused(directory_problem(input, &path, &problem))
+            directory_problem(input, &path, &problem).into()
         }
-        EngineError::UnusableFile { input, path, problem } => refused(file_problem(input, &path, &problem)),
+        EngineError::UnusableFile { input, path, problem } => file_problem(input, &path, &problem).into(),
         EngineError::NoRestorePoint { task, .. } => no_restore_point(message, &task),
         EngineError::NoDiff { task, reason } => no_diff(message, &task, &reason),
         EngineError::RestorePointNotFound { task, .. } => no_restore_point(message, &task)
@@ -136,10 +136,6 @@ fn reserved_state_dir(message: String, agent: &str) -> AppError {
         "Correct agents.{agent}.state_dirs in your own configuration, or the variable that names it."
     );
     blocked(message, &suggestion)
-}
-
-fn refused(problem: Problem) -> AppError {
-    AppError::from_problems(vec![problem])
 }
 
 fn not_importable(message: String) -> AppError {

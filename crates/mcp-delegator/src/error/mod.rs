@@ -291,6 +291,13 @@ impl AppError {
     }
 }
 
+/// A call with one problem.
+impl From<Problem> for AppError {
+    fn from(problem: Problem) -> Self {
+        AppError::from_problems(vec![problem])
+    }
+}
+
 fn problem_sentence(problem: &Problem) -> String {
     format!("{}: {}", problem.field, problem.problem)
 }

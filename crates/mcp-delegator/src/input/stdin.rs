@@ -35,8 +35,7 @@ fn read(source: &str) -> Result<String, AppError> {
     }
     let unreadable = |error: &std::io::Error| {
         let message = format!("cannot be read: {error}");
-        let problem = Problem::invalid("--input-json", message).value(source.into());
-        AppError::from_problems(vec![problem])
+        AppError::from(Problem::invalid("--input-json", message).value(source.into()))
     };
     let file = std::fs::File::open(source).map_err(|error| unreadable(&error))?;
     read_bounded(file, source).map_err(|error| error.unwrap_or_else(|error| unreadable(&error)))

@@ -122,10 +122,8 @@ pub fn serve<H: ServerHandler + Clone>(
     let toolbox = Toolbox::select(context.commands.catalog, &selection)?;
     if selection.output_schemas && selection.default_format != ToolFormat::Json {
         let problem = "describes JSON, but the default format is Markdown";
-        let suggestion = Some("Serve with --default-format json.");
-        return Err(AppError::from_problems(vec![
-            Problem::invalid("output_schemas", problem).suggest(suggestion),
-        ]));
+        let problem = Problem::invalid("output_schemas", problem);
+        return Err(problem.suggest(Some("Serve with --default-format json.")).into());
     }
     let state = ServerState {
         commands: context.commands,

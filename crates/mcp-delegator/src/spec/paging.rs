@@ -182,7 +182,7 @@ fn decode<const N: usize>(
 fn cursor_error(input: &str, cursor: &str, reason: &str) -> AppError {
     let problem = Problem::new(ErrorCode::InvalidCursor, input, reason).value(cursor.into());
     let message = format!("The cursor {reason}.");
-    AppError { message, ..AppError::from_problems(vec![problem]) }
+    AppError { message, ..problem.into() }
 }
 
 fn unhex(text: &str) -> Option<String> {

@@ -149,8 +149,8 @@ pub fn apply_remote(
 pub fn given_directory(context: &Context<'_>, given: PathBuf) -> Result<PathBuf, AppError> {
     let given = context.process.current_dir.join(given);
     let roots = &context.config.settings.allowed_roots;
-    delegator_engine::resolve_allowed_dir(&given, roots)
-        .map_err(|problem| AppError::from_problems(vec![directory_problem("working_dir", &given, &problem)]))
+    let refuse = |problem| directory_problem("working_dir", &given, &problem);
+    Ok(delegator_engine::resolve_allowed_dir(&given, roots).map_err(refuse)?)
 }
 
 impl AppliedDiff {

@@ -63,10 +63,8 @@ impl Source {
 
     fn open_for_tool_call(context: &Context<'_>, named: Option<&str>) -> Result<Source, AppError> {
         let refuse = |code, problem: &str| {
-            let problem = Problem::new(code, SOURCE, problem);
-            AppError::from_problems(vec![
-                problem.suggest(Some("Give a task id, or the absolute path of a transcript file.")),
-            ])
+            let suggestion = "Give a task id, or the absolute path of a transcript file.";
+            AppError::from(Problem::new(code, SOURCE, problem).suggest(Some(suggestion)))
         };
         match named {
             None => Err(refuse(ErrorCode::MissingArgument, "is missing")),
@@ -201,17 +199,16 @@ pub fn open_allowed_file(
     field: &'static str,
     path: &Path,
 ) -> Result<Take<File>, AppError> {
-    let refuse = |problem: Problem| AppError::from_problems(vec![problem]);
     if path.is_relative() {
         let problem = Problem::invalid(field, "must be an absolute path");
-        return Err(refuse(problem.value(path.display().to_string().into())));
+        return Err(problem.value(path.display().to_string().into()).into());
     }
     let roots = &context.config.settings.allowed_roots;
     let (file, _) = delegator_engine::open_allowed_file(path, roots, context.state_dir.as_deref())
-        .map_err(|problem| refuse(file_problem(field, path, &problem)))?;
+        .map_err(|problem| file_problem(field, path, &problem))?;
     if is_standard_input(&file) {
         let problem = Problem::invalid(field, "is the server's standard input");
-        return Err(refuse(problem.value(path.display().to_string().into())));
+        return Err(problem.value(path.display().to_string().into()).into());
     }
     let size =
         file.metadata().map_err(|error| io_error(&format!("Reading {}", path.display()), &error))?.len();

@@ -228,7 +228,7 @@ fn attempt_number(task: &Task) -> u8 {
 fn no_attempt(group: &GroupId, numbers: &[u8], number: u8) -> AppError {
     let known: Vec<String> = numbers.iter().map(u8::to_string).collect();
     let message = format!("is not an attempt of {group}; there are {}", known.join(", "));
-    AppError::from_problems(vec![Problem::invalid("attempt", message).value(number.into())])
+    Problem::invalid("attempt", message).value(number.into()).into()
 }
 
 /// The group of a task that is the first of several attempts.

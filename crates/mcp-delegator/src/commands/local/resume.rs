@@ -98,17 +98,16 @@ pub fn run(context: &Context<'_>, input: Resume) -> Result<CommandOutput, AppErr
 
 /// A thread belongs to the agent that began it, and not every agent has threads.
 fn check_agent(context: &Context<'_>, input: &Resume, agent: &str) -> Result<(), AppError> {
-    let refuse = |problem: Problem| AppError::from_problems(vec![problem]);
-    let configured = select_agent(context.config, agent).map_err(refuse)?;
+    let configured = select_agent(context.config, agent)?;
     if !Capabilities::of(configured.kind()).threads {
         return Err(EngineError::NoThreads { agent: configured.name }.into());
     }
     match &input.agent.agent {
-        Some(given) if given.names() != [agent] => Err(refuse(
-            Problem::invalid("agent", format!("is not the agent of the thread, {agent}"))
-                .value(json!(given))
-                .suggest(Some("Remove {input:agent}, or start a new task.")),
-        )),
+        Some(given) if given.names() != [agent] => {
+            let problem = Problem::invalid("agent", format!("is not the agent of the thread, {agent}"));
+            let suggestion = "Remove {input:agent}, or start a new task.";
+            Err(problem.value(json!(given)).suggest(Some(suggestion)).into())
+        }
         _ => Ok(()),
     }
 }

@@ -24,8 +24,7 @@ pub fn review_text(instructions: Option<&str>) -> String {
 pub fn add_output_schema(context: &Context<'_>, agent: &mut AgentInputs) -> Result<(), AppError> {
     let names = agent.agent.as_ref().map(AgentNames::names).unwrap_or_default();
     for name in names {
-        let agent = select_agent(context.config, running_agent(name, agent.live))
-            .map_err(|problem| AppError::from_problems(vec![problem]))?;
+        let agent = select_agent(context.config, running_agent(name, agent.live))?;
         if Capabilities::of(agent.kind()).unsupported_inputs.contains(&AgentInput::OutputSchema) {
             return Ok(());
         }

@@ -202,9 +202,7 @@ fn recipe(exec_tool: Option<&str>) -> String {
 
 fn unconfirmed(reason: &str, suggestion: &str) -> AppError {
     let problem = format!("is not true, and the call was not confirmed: {reason}");
-    AppError::from_problems(vec![
-        Problem::new(ErrorCode::ConfirmationRequired, CONFIRM, problem).suggest(Some(suggestion)),
-    ])
+    Problem::new(ErrorCode::ConfirmationRequired, CONFIRM, problem).suggest(Some(suggestion)).into()
 }
 
 /// Sets `confirm` in the arguments, and removes it from wherever else it stands.
