@@ -20,6 +20,7 @@ mod error;
 mod events;
 mod grant;
 mod listen;
+mod migrate;
 mod operator;
 mod retention;
 mod schema;
@@ -38,9 +39,9 @@ pub use delegator_domain::event_page::{EventPage, EventPosition};
 pub use error::{FleetError, SchemaProblem};
 pub use grant::grant_sql;
 pub use listen::{Hints, Listener};
+pub use migrate::Migrated;
 pub use operator::{CancelledTask, ListedTask, TaskFilter, TaskList, TaskPhase};
 pub use retention::{Pruned, Retention};
-pub use schema::Migrated;
 pub use session::{
     FleetCancelRequest, FleetClaim, Heartbeat, NewSession, OpenedSession, OwnedTask, SessionId,
 };

@@ -10,8 +10,7 @@ use delegator_git::{DiffText, LeftOut, NewCommit, RemoteUrl, TaskCheckout, WorkT
 
 use crate::attempt::{Attempt, AttemptEnd, Ended, PreparedAttempt};
 use crate::fleet_result::FleetResult;
-use crate::port::WorkerEvent;
-use crate::run_worker::WorkerError;
+use crate::port::{WorkerError, WorkerEvent};
 use crate::workspace::file_name;
 
 /// Reports an outcome. False if that was not possible and the next worker process must do it.

@@ -32,7 +32,7 @@ mod worker_state;
 mod workspace;
 
 pub use fleet_result::FleetResult;
-pub use port::{LocalRequest, StopSignals, WorkerEvent, WorkerPort, WorkerSettings};
+pub use port::{LocalRequest, StopSignals, WorkerError, WorkerEvent, WorkerPort, WorkerSettings};
 pub use provider::FleetProvider;
-pub use run_worker::{WorkerError, run_worker};
+pub use run_worker::run_worker;
 pub use workspace::{Workspace, WorkspaceError};

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use delegator_domain::redact::Redactor;
 use delegator_domain::task::{Mode, State};
-use delegator_engine::Submission;
-use delegator_fleet::Retention;
+use delegator_engine::{EngineError, Submission};
+use delegator_fleet::{FleetError, Retention};
 use delegator_supervisor::agent::Variables;
 
 #[derive(Debug, Clone)]
@@ -41,6 +41,14 @@ pub struct LocalRequest {
     pub text: String,
     pub title: String,
     pub labels: BTreeMap<String, String>,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum WorkerError {
+    #[error(transparent)]
+    Fleet(#[from] FleetError),
+    #[error(transparent)]
+    Engine(#[from] EngineError),
 }
 
 pub trait WorkerPort: Sync {

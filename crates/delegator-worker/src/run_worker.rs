@@ -7,26 +7,18 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::Scope;
 use std::time::Duration;
 
-use delegator_engine::{BootInstant, Engine, EngineError, git_version};
+use delegator_engine::{BootInstant, Engine, git_version};
 use delegator_fleet::{Database, FleetError, NewSession, SessionId};
 
 use crate::attempt_control::Stop;
 use crate::decisions::back_off;
 use crate::local_tasks::{leftovers, remove_leftover};
-use crate::port::{StopSignals, WorkerEvent, WorkerPort, WorkerSettings};
+use crate::port::{StopSignals, WorkerError, WorkerEvent, WorkerPort, WorkerSettings};
 use crate::run_attempt::Work;
 use crate::session::{SessionEnd, begin_attempt, is_hopeless, run_session};
 use crate::setup::clean_interrupted;
 use crate::worker_state::{LOOK_INTERVAL, WorkerState};
 use crate::workspace::Workspace;
-
-#[derive(Debug, thiserror::Error)]
-pub enum WorkerError {
-    #[error(transparent)]
-    Fleet(#[from] FleetError),
-    #[error(transparent)]
-    Engine(#[from] EngineError),
-}
 
 /// Works until the worker is drained. The first signal drains, the second cancels the tasks.
 pub fn run_worker(

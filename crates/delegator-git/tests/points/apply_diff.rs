@@ -12,12 +12,7 @@ use delegator_git::{
     RestoreScope, WriteError, prepare_diff, prepare_restore,
 };
 
-use crate::world::{REFERENCE, World, apply};
-
-/// Whether every change of the diff is in the work tree already.
-pub(crate) fn is_already_applied(report: &ApplyReport) -> bool {
-    report.files.is_empty() && report.conflicts.is_empty()
-}
+use crate::world::{REFERENCE, World, apply, is_already_applied};
 
 /// Every file of a work tree: its permissions and its content, or where a link leads.
 pub(crate) type Files = BTreeMap<Vec<u8>, (u32, Vec<u8>)>;

@@ -10,8 +10,7 @@ use std::time::Duration;
 
 use delegator_git::{ApplyError, ApplyRequest, Git, WriteError, prepare_diff, recover_interrupted};
 
-use crate::apply_diff::is_already_applied;
-use crate::world::{GIT, REFERENCE, World, apply};
+use crate::world::{GIT, REFERENCE, World, apply, is_already_applied};
 
 const ROOT: &str = "APPLY_DIFF_TEST_ROOT";
 const FILES: usize = 150;

@@ -7,8 +7,8 @@ use std::fs;
 use delegator_git::{ApplyError, Conflict, ConflictReason};
 use proptest::prelude::*;
 
-use crate::apply_diff::{Files, is_already_applied};
-use crate::world::{REFERENCE, World};
+use crate::apply_diff::Files;
+use crate::world::{REFERENCE, World, is_already_applied};
 
 /// File contents by name. A small alphabet, so that lines repeat and edits collide.
 type Contents = BTreeMap<&'static str, Vec<u8>>;

@@ -8,8 +8,8 @@ use std::process::Command;
 use std::time::Duration;
 
 use delegator_git::{
-    AgentChanges, ApplyError, Git, GitError, Limits, Plan, PreparedDiff, PreparedRestore, RestoreError,
-    RestorePoint, RestoreScope, create_restore_point, prepare_restore, stored_points,
+    AgentChanges, ApplyError, ApplyReport, Git, GitError, Limits, Plan, PreparedDiff, PreparedRestore,
+    RestoreError, RestorePoint, RestoreScope, create_restore_point, prepare_restore, stored_points,
 };
 use tempfile::TempDir;
 
@@ -19,6 +19,11 @@ pub(crate) const REFERENCE: &str = "refs/mcp-delegator/T-local-1";
 pub(crate) struct World {
     pub(crate) root: TempDir,
     pub(crate) tree: PathBuf,
+}
+
+/// Whether every change of the diff is in the work tree already.
+pub(crate) fn is_already_applied(report: &ApplyReport) -> bool {
+    report.files.is_empty() && report.conflicts.is_empty()
 }
 
 /// Applies a diff that was checked.
