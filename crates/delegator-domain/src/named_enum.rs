@@ -25,7 +25,10 @@ macro_rules! named_enum {
 
             #[allow(dead_code, reason = "not every name is read back")]
             $visibility fn from_name(name: &str) -> Option<$Enum> {
-                $Enum::ALL.into_iter().find(|value| value.name() == name)
+                match name {
+                    $($name => Some($Enum::$variant),)*
+                    _ => None,
+                }
             }
         }
     };

@@ -26,82 +26,143 @@ pub struct OpenItem {
     pub activity: String,
 }
 
-/// The open items in the order in which they were started, with their types.
+/// What an item does. Together with its subject it becomes a sentence.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum ActivityKind {
+    Running,
+    Editing,
+    Calling,
+    Searching,
+    Reading,
+    Planning,
+    Collaborating,
+    #[default]
+    Working,
+}
+
+/// An open item as it is stored for every start; its sentence is made only for a report.
+#[derive(Debug, Default)]
+struct OpenEntry {
+    id: String,
+    kind: ActivityKind,
+    subject: BoundedText,
+    /// Files beyond the first of a patch.
+    further_files: usize,
+}
+
+/// The open items in the order in which they were started.
 #[derive(Debug, Default)]
 pub(super) struct OpenItems {
-    open: VecDeque<(OpenItem, &'static str)>,
+    open: VecDeque<OpenEntry>,
+    /// The entry that was removed last; its buffers are used again.
+    spare: OpenEntry,
 }
 
 impl OpenItems {
-    pub(super) fn start(&mut self, item: &Item<'_>, workdir: Option<&str>) {
+    pub(super) fn start(&mut self, item: &Item<'_>) {
         self.complete(&item.id);
         if self.open.len() >= MAX_OPEN_ITEMS {
             self.open.pop_front();
         }
-        let id = beginning(&item.id.resolve(), MAX_ID_BYTES).to_owned();
-        let activity = describe_item(&item.details, workdir);
-        self.open.push_back((OpenItem { id, activity }, item.details.type_name()));
+        let mut entry = std::mem::take(&mut self.spare);
+        entry.id.clear();
+        entry.id.push_str(beginning(&item.id.resolve(), MAX_ID_BYTES));
+        entry.set_details(&item.details);
+        self.open.push_back(entry);
     }
 
     /// Returns whether the item was open.
     pub(super) fn complete(&mut self, id: &Text<'_>) -> bool {
         let id = id.resolve();
         let id = beginning(&id, MAX_ID_BYTES);
-        let at = self.open.iter().rposition(|(open, _)| open.id == id);
-        at.and_then(|at| self.open.remove(at)).is_some()
+        let at = self.open.iter().rposition(|open| open.id == id);
+        let Some(closed) = at.and_then(|at| self.open.remove(at)) else { return false };
+        self.spare = closed;
+        true
     }
 
     /// Skips plans: they stay open during the whole turn and are not an activity.
-    pub(super) fn latest_activity(&self) -> Option<String> {
-        let (latest, _) = self.open.iter().rev().find(|(_, kind)| *kind != "todo_list")?;
-        Some(latest.activity.clone())
+    pub(super) fn latest_activity(&self, workdir: Option<&str>) -> Option<String> {
+        let latest = self.open.iter().rev().find(|open| open.kind != ActivityKind::Planning)?;
+        Some(latest.activity(workdir))
     }
 
     pub(super) fn mcp_calls(&self) -> u64 {
-        self.open.iter().filter(|(_, kind)| *kind == "mcp_tool_call").count() as u64
+        self.open.iter().filter(|open| open.kind == ActivityKind::Calling).count() as u64
     }
 
-    pub(super) fn report(&self) -> Vec<OpenItem> {
-        self.open.iter().map(|(item, _)| item.clone()).collect()
+    pub(super) fn report(&self, workdir: Option<&str>) -> Vec<OpenItem> {
+        let item = |open: &OpenEntry| OpenItem { id: open.id.clone(), activity: open.activity(workdir) };
+        self.open.iter().map(item).collect()
     }
 }
 
 pub(crate) fn describe_item(details: &ItemDetails<'_>, workdir: Option<&str>) -> String {
-    let bounded = |text: &Text<'_>| BoundedText::new(text, MAX_SUBJECT_BYTES).resolve();
-    one_line(&match details {
-        ItemDetails::CommandExecution(command) => {
-            format!("Running {}", shell::unwrap(&bounded(&command.command)))
-        }
-        ItemDetails::FileChange { changes } => {
-            let path = changes.first().map(|change| bounded(&change.path)).unwrap_or_default();
-            let path = relative_to_workdir(&path, workdir);
-            match changes.len().saturating_sub(1) {
-                0 => format!("Editing {path}"),
-                more => format!("Editing {path} and {more} more"),
+    let mut entry = OpenEntry::default();
+    entry.set_details(details);
+    entry.activity(workdir)
+}
+
+impl OpenEntry {
+    fn set_details(&mut self, details: &ItemDetails<'_>) {
+        self.further_files = 0;
+        let mut set = |kind, subject: &Text<'_>| {
+            self.subject.set(subject, MAX_SUBJECT_BYTES);
+            self.kind = kind;
+        };
+        match details {
+            ItemDetails::CommandExecution(command) => set(ActivityKind::Running, &command.command),
+            ItemDetails::FileChange { changes } => {
+                let first = changes.first().map(|change| &change.path);
+                set(ActivityKind::Editing, first.unwrap_or(&Text::default()));
+                self.further_files = changes.len().saturating_sub(1);
+            }
+            ItemDetails::McpToolCall(call) => match &*call.server.resolve() {
+                "" | "agent" => set(ActivityKind::Calling, &call.tool),
+                server => {
+                    let name = Text::owned(format!("{server}.{}", call.tool.resolve()));
+                    set(ActivityKind::Calling, &name);
+                }
+            },
+            ItemDetails::WebSearch { query, action } => {
+                let is_page = action.is_some_and(opens_page);
+                set(if is_page { ActivityKind::Reading } else { ActivityKind::Searching }, query);
+            }
+            ItemDetails::CollabToolCall(call) => set(ActivityKind::Collaborating, &call.tool),
+            ItemDetails::TodoList { .. } => set(ActivityKind::Planning, &Text::default()),
+            ItemDetails::Other { kind } => set(ActivityKind::Working, kind),
+            ItemDetails::AgentMessage { .. } | ItemDetails::Reasoning { .. } | ItemDetails::Error { .. } => {
+                set(ActivityKind::Working, &Text::default());
             }
         }
-        ItemDetails::McpToolCall(call) => match &*call.server.resolve() {
-            "" | "agent" => format!("Calling {}", bounded(&call.tool)),
-            server => {
-                let name = Text::owned(format!("{server}.{}", call.tool.resolve()));
-                format!("Calling {}", bounded(&name))
+    }
+
+    fn activity(&self, workdir: Option<&str>) -> String {
+        let subject = self.subject.resolve();
+        one_line(&match self.kind {
+            ActivityKind::Running => format!("Running {}", shell::unwrap(&subject)),
+            ActivityKind::Editing => {
+                let path = relative_to_workdir(&subject, workdir);
+                match self.further_files {
+                    0 => format!("Editing {path}"),
+                    more => format!("Editing {path} and {more} more"),
+                }
             }
-        },
-        ItemDetails::WebSearch { query, action: Some(action) } if opens_page(action) => {
-            format!("Reading {}", bounded(query))
-        }
-        ItemDetails::WebSearch { query, .. } if query.is_empty() => "Searching the web".to_owned(),
-        ItemDetails::WebSearch { query, .. } => format!("Searching the web for {}", bounded(query)),
-        ItemDetails::CollabToolCall(call) => match &*call.tool.resolve() {
-            "spawn_agent" => "Starting a sub-agent".to_owned(),
-            "wait" => "Waiting for sub-agents".to_owned(),
-            "close_agent" => "Closing a sub-agent".to_owned(),
-            _ => "Talking to a sub-agent".to_owned(),
-        },
-        ItemDetails::TodoList { .. } => "Planning".to_owned(),
-        ItemDetails::Other { kind } if !kind.is_empty() => format!("Working ({})", bounded(kind)),
-        _ => "Working".to_owned(),
-    })
+            ActivityKind::Calling => format!("Calling {subject}"),
+            ActivityKind::Searching if subject.is_empty() => "Searching the web".to_owned(),
+            ActivityKind::Searching => format!("Searching the web for {subject}"),
+            ActivityKind::Reading => format!("Reading {subject}"),
+            ActivityKind::Planning => "Planning".to_owned(),
+            ActivityKind::Collaborating => match subject.as_str() {
+                "spawn_agent" => "Starting a sub-agent".to_owned(),
+                "wait" => "Waiting for sub-agents".to_owned(),
+                "close_agent" => "Closing a sub-agent".to_owned(),
+                _ => "Talking to a sub-agent".to_owned(),
+            },
+            ActivityKind::Working if subject.is_empty() => "Working".to_owned(),
+            ActivityKind::Working => format!("Working ({subject})"),
+        })
+    }
 }
 
 fn opens_page(action: &str) -> bool {

@@ -3,6 +3,8 @@
 //! Storing copies at most a few kilobytes into a reused buffer; escapes are resolved only when a report is
 //! requested.
 
+use std::borrow::Cow;
+
 use crate::json::Text;
 use crate::json::text::{head_end, tail_start, unescape};
 
@@ -56,23 +58,53 @@ impl BoundedText {
     }
 }
 
-/// Both ends of `text`, or the head of `text` and the end of `separate_tail`.
-pub(super) fn head_and_tail(
-    text: &Text<'_>,
-    separate_tail: Option<&Text<'_>>,
-    head: usize,
-    tail: usize,
-) -> (String, String) {
-    let (stored, escaped) = text.stored();
-    if separate_tail.is_none() && stored.len() <= head + tail {
-        return (text.resolve().into_owned(), String::new());
+/// At most the first `limit` bytes of `text`, resolved.
+pub(super) fn head<'t>(text: &'t Text<'_>, limit: usize) -> Cow<'t, str> {
+    if text.stored().0.len() <= limit {
+        text.resolve()
+    } else {
+        BoundedText::new(text, limit).resolve().into()
     }
-    let until = head_len(stored, escaped, head.min(stored.len()));
-    let head = resolve(stored.get(..until).unwrap_or_default(), escaped);
-    let (stored, escaped) = separate_tail.map_or((stored, escaped), Text::stored);
-    let from = stored.len().saturating_sub(tail);
-    let from = if escaped { tail_start(stored, from) } else { stored.ceil_char_boundary(from) };
-    (head, resolve(stored.get(from..).unwrap_or_default(), escaped))
+}
+
+/// The beginning and the end of a text.
+#[derive(Debug, Default)]
+pub(super) struct HeadAndTail {
+    head: String,
+    tail: String,
+    escaped: bool,
+}
+
+impl HeadAndTail {
+    /// Stores both ends of `text`, or the head of `text` and the end of `separate_tail`.
+    pub(super) fn set(
+        &mut self,
+        text: &Text<'_>,
+        separate_tail: Option<&Text<'_>>,
+        head: usize,
+        tail: usize,
+    ) {
+        let (stored, escaped) = text.stored();
+        self.head.clear();
+        self.tail.clear();
+        self.escaped = escaped;
+        if separate_tail.is_none() && stored.len() <= head + tail {
+            self.head.push_str(stored);
+            return;
+        }
+        let until = head_len(stored, escaped, head.min(stored.len()));
+        self.head.push_str(stored.get(..until).unwrap_or_default());
+        let (stored, tail_escaped) = separate_tail.map_or((stored, escaped), Text::stored);
+        // Both parts come from the same line: either both are escaped or none.
+        self.escaped |= tail_escaped;
+        let from = stored.len().saturating_sub(tail);
+        let from = if tail_escaped { tail_start(stored, from) } else { stored.ceil_char_boundary(from) };
+        self.tail.push_str(stored.get(from..).unwrap_or_default());
+    }
+
+    pub(super) fn resolve(&self) -> (String, String) {
+        (resolve(&self.head, self.escaped), resolve(&self.tail, self.escaped))
+    }
 }
 
 fn head_len(stored: &str, escaped: bool, limit: usize) -> usize {

@@ -3,11 +3,14 @@
 //! Counts are exact. The last [`MAX_COMMANDS`] commands are listed, the last [`MAX_OUTPUTS`] of them with the
 //! beginning and end of their output.
 
+use std::collections::VecDeque;
+
 use serde::{Deserialize, Serialize};
 
-use super::bounded_text::head_and_tail;
-use super::finished_command::FinishedCommand;
+use super::bounded_text::{BoundedText, HeadAndTail};
+use super::finished_command::{FinishedCommand, MAX_COMMAND_BYTES};
 use crate::event::ItemStatus;
+use crate::shell;
 
 const MAX_COMMANDS: usize = 200;
 const MAX_OUTPUTS: usize = 32;
@@ -41,28 +44,54 @@ pub struct CommandReport {
     pub output_tail: String,
 }
 
-impl Commands {
+/// The commands as they are stored for every end; the shell wrapper is removed only for a report.
+#[derive(Debug, Default)]
+pub(super) struct CommandLog {
+    /// Without the list.
+    counts: Commands,
+    records: VecDeque<Record>,
+}
+
+#[derive(Debug)]
+struct Record {
+    command: BoundedText,
+    status: ItemStatus,
+    exit_code: Option<i32>,
+    output_bytes: u64,
+    /// Empty for older commands.
+    output: HeadAndTail,
+}
+
+impl CommandLog {
     pub(super) fn record(&mut self, finished: &FinishedCommand<'_, '_>) {
-        let (command, status) = (finished.execution, finished.status);
-        self.finished += u64::from(!finished.is_declined());
-        self.failed += u64::from(finished.is_failure());
-        self.declined += u64::from(finished.is_declined());
-        if self.list.len() >= MAX_COMMANDS {
-            self.list.remove(0);
-        }
-        if let Some(oldest) = self.list.iter_mut().rev().nth(MAX_OUTPUTS - 1) {
-            (oldest.output_head, oldest.output_tail) = Default::default();
-        }
-        let tail = command.output_tail.as_ref();
-        let (output_head, output_tail) =
-            head_and_tail(&command.output, tail, OUTPUT_HEAD_BYTES, OUTPUT_TAIL_BYTES);
-        self.list.push(CommandReport {
-            command: finished.script().to_owned(),
-            status,
-            exit_code: command.exit_code,
-            output_bytes: command.output_bytes,
-            output_head,
-            output_tail,
+        let (execution, status) = (finished.execution, finished.status);
+        self.counts.finished += u64::from(!finished.is_declined());
+        self.counts.failed += u64::from(finished.is_failure());
+        self.counts.declined += u64::from(finished.is_declined());
+        // Buffers of what is dropped are used again.
+        let dropped = if self.records.len() >= MAX_COMMANDS { self.records.pop_front() } else { None };
+        let mut command = dropped.map(|record| record.command).unwrap_or_default();
+        command.set(&execution.command, MAX_COMMAND_BYTES);
+        let oldest = self.records.iter_mut().rev().nth(MAX_OUTPUTS - 1);
+        let mut output = oldest.map(|oldest| std::mem::take(&mut oldest.output)).unwrap_or_default();
+        let tail = execution.output_tail.as_ref();
+        output.set(&execution.output, tail, OUTPUT_HEAD_BYTES, OUTPUT_TAIL_BYTES);
+        let (exit_code, output_bytes) = (execution.exit_code, execution.output_bytes);
+        self.records.push_back(Record { command, status, exit_code, output_bytes, output });
+    }
+
+    pub(super) fn report(&self) -> Commands {
+        let list = self.records.iter().map(|record| {
+            let (output_head, output_tail) = record.output.resolve();
+            CommandReport {
+                command: shell::unwrap(&record.command.resolve()),
+                status: record.status,
+                exit_code: record.exit_code,
+                output_bytes: record.output_bytes,
+                output_head,
+                output_tail,
+            }
         });
+        Commands { list: list.collect(), ..self.counts.clone() }
     }
 }

@@ -52,11 +52,19 @@ pub(super) struct Tally {
 #[derive(Debug, Default)]
 struct NamedCounters {
     /// Apart from the others, so that counting a line allocates nothing.
-    known: BTreeMap<&'static str, u64>,
+    known: Vec<(&'static str, u64)>,
     others: BTreeMap<String, u64>,
 }
 
 impl NamedCounters {
+    fn count(&mut self, name: &'static str) {
+        // Comparing addresses is enough: `report` adds up entries of the same name.
+        match self.known.iter_mut().find(|(known, _)| std::ptr::eq(*known, name)) {
+            Some((_, count)) => *count += 1,
+            None => self.known.push((name, 1)),
+        }
+    }
+
     fn count_other(&mut self, name: &Text<'_>) {
         let name = name.resolve();
         let name = beginning(&name, MAX_NAME_BYTES);
@@ -94,7 +102,7 @@ impl Tally {
             }) => self.count_unknown(kind),
             understood => {
                 self.counts.events += 1;
-                *self.types.known.entry(type_name(understood)).or_default() += 1;
+                self.types.count(type_name(understood));
             }
         }
     }
@@ -109,7 +117,7 @@ impl Tally {
     pub(super) fn count_item(&mut self, details: &ItemDetails<'_>) {
         match details {
             ItemDetails::Other { kind } => self.items.count_other(kind),
-            known => *self.items.known.entry(known.type_name()).or_default() += 1,
+            known => self.items.count(known.type_name()),
         }
     }
 

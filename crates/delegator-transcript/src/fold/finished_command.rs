@@ -3,12 +3,12 @@
 
 use std::cell::OnceCell;
 
-use super::bounded_text::BoundedText;
+use super::bounded_text::head;
 use crate::event::{CommandExecution, ItemStatus};
 use crate::shell;
 use crate::test_runs::command::ParsedCommand;
 
-const MAX_COMMAND_BYTES: usize = 2 << 10;
+pub(super) const MAX_COMMAND_BYTES: usize = 2 << 10;
 
 #[derive(Debug)]
 pub(super) struct FinishedCommand<'c, 'a> {
@@ -30,10 +30,7 @@ impl<'c, 'a> FinishedCommand<'c, 'a> {
 
     /// The command line without the shell wrapper, truncated.
     pub(super) fn script(&self) -> &str {
-        self.script.get_or_init(|| {
-            let line = BoundedText::new(&self.execution.command, MAX_COMMAND_BYTES);
-            shell::unwrap(&line.resolve())
-        })
+        self.script.get_or_init(|| shell::unwrap(&head(&self.execution.command, MAX_COMMAND_BYTES)))
     }
 
     pub(super) fn parsed(&self) -> &ParsedCommand {

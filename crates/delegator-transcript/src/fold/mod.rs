@@ -43,6 +43,7 @@ use crate::json::Text;
 use crate::map::{AssumedThread, Dialect, Effect, Translator};
 use activity::OpenItems;
 use bounded_text::BoundedText;
+use commands::CommandLog;
 use counts::Tally;
 use failures::Failures;
 use files::Files;
@@ -81,6 +82,7 @@ struct Fold {
     stored: Report,
     failure: StreamOutcome,
     final_message: Option<BoundedText>,
+    commands: CommandLog,
     files: Files,
     tests: TestLog,
     failures: Failures,
@@ -180,7 +182,7 @@ impl Fold {
             // An item that is repeated after a reconnect does not start again.
             ItemPhase::Started if self.repeats.has_finished(&item.id) => {}
             ItemPhase::Started => {
-                self.open_items.start(item, self.options.workdir.as_deref());
+                self.open_items.start(item);
                 match &item.details {
                     ItemDetails::FileChange { changes } => self.files.attempt(changes),
                     ItemDetails::Other { .. } => self.stored.unknown_items += 1,
@@ -214,7 +216,7 @@ impl Fold {
                 if !command.is_declined() {
                     self.tests.record(&command);
                 }
-                self.stored.commands.record(&command);
+                self.commands.record(&command);
                 self.failures.record(&command);
             }
             ItemDetails::FileChange { changes } if status == ItemStatus::Completed => {
@@ -306,7 +308,7 @@ impl Fold {
             (TurnState::Running, between_items) => {
                 let is_thinking = matches!(between_items, BetweenItems::Thinking);
                 let waiting = || if is_thinking { "Thinking" } else { "Waiting for the model" }.to_owned();
-                Some(self.open_items.latest_activity().unwrap_or_else(waiting))
+                Some(self.open_items.latest_activity(self.options.workdir.as_deref()).unwrap_or_else(waiting))
             }
             (TurnState::Completed | TurnState::Failed | TurnState::Interrupted, _) => None,
         }
@@ -343,7 +345,8 @@ impl Fold {
             warnings: self.warnings.list.clone(),
             transient_errors: self.transient_errors.list.clone(),
             transient_error_count: self.transient_errors.total,
-            open_items: self.open_items.report(),
+            open_items: self.open_items.report(self.options.workdir.as_deref()),
+            commands: self.commands.report(),
             repeated_items: self.repeats.count,
             recent_lines: self.recent.report(),
             counts: self.tally.report(translator.mixed_lines()),

@@ -5,25 +5,27 @@
 //! an item with identical content finished earlier in the turn. An id that already finished in this turn is a
 //! repeat in any case, because ids are unique.
 
-use std::collections::VecDeque;
-
 use crate::event::{Item, ItemDetails, ItemStatus};
 use crate::json::Text;
 
 const MAX_REMEMBERED: usize = 64;
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Repeats {
     was_interrupted: bool,
-    finished: VecDeque<FinishedItem>,
+    /// The fingerprints of the last finished items, 0 if there is none. Arrays, because they are searched for
+    /// every item.
+    ids: [u64; MAX_REMEMBERED],
+    contents: [u64; MAX_REMEMBERED],
+    next: usize,
     pub(super) count: u64,
 }
 
-/// The fingerprints of an item; 0 if there is none.
-#[derive(Clone, Copy, Debug)]
-struct FinishedItem {
-    id: u64,
-    content: u64,
+impl Default for Repeats {
+    fn default() -> Self {
+        let none = [0; MAX_REMEMBERED];
+        Self { was_interrupted: false, ids: none, contents: none, next: 0, count: 0 }
+    }
 }
 
 impl Repeats {
@@ -36,29 +38,23 @@ impl Repeats {
     }
 
     pub(super) fn has_finished(&self, id: &Text<'_>) -> bool {
-        !id.is_empty() && self.has_id(id_fingerprint(id))
+        !id.is_empty() && self.ids.contains(&id_fingerprint(id))
     }
 
     /// Records a finished item; returns whether it is a repeat.
     pub(super) fn record_finished(&mut self, item: &Item<'_>, was_open: bool) -> bool {
         let id = if item.id.is_empty() { 0 } else { id_fingerprint(&item.id) };
         let content = content_fingerprint(item);
-        let is_known = id != 0 && self.has_id(id);
+        let is_known = id != 0 && self.ids.contains(&id);
         let is_compared = self.was_interrupted && !was_open && content != 0;
-        let is_same = is_compared && self.finished.iter().any(|item| item.content == content);
+        let is_same = is_compared && self.contents.contains(&content);
         if is_known || is_same {
             self.count += 1;
             return true;
         }
-        if self.finished.len() >= MAX_REMEMBERED {
-            self.finished.pop_front();
-        }
-        self.finished.push_back(FinishedItem { id, content });
+        (self.ids[self.next], self.contents[self.next]) = (id, content);
+        self.next = (self.next + 1) % MAX_REMEMBERED;
         false
-    }
-
-    fn has_id(&self, id: u64) -> bool {
-        self.finished.iter().any(|item| item.id == id)
     }
 }
 
