@@ -1,7 +1,7 @@
 //! Finds the known names most similar to a misspelled one: the only rule behind every "did you mean".
 //!
 //! The allowed edit distance grows with the length of the typed name, so that a suggestion is probably right.
-//! A typed prefix of a known name also counts as similar.
+//! A typed prefix of a known name, and a whole word of it, also count as similar.
 
 const MAX_TYPED_BYTES: usize = 128;
 
@@ -25,10 +25,13 @@ pub fn near<'a>(typed: &str, known: impl IntoIterator<Item = &'a str>) -> Vec<&'
             let candidate = normalize(name);
             let distance = strsim::damerau_levenshtein(&normalized, &candidate);
             let is_prefix = normalized.len() >= 3 && candidate.starts_with(&normalized);
+            // The parts of an id are no words.
+            let is_text = normalized.len() >= 3 && !normalized.contains(|c: char| c.is_ascii_digit());
+            let is_word = is_text && candidate.split('-').any(|word| word == normalized);
             // The first letter of a short word is rarely wrong: `ran` means `run` and not `man`.
             let is_long = normalized.chars().count() > 4;
             let begins_alike = is_long || shares_beginning(&normalized, &candidate);
-            ((distance <= allowed && begins_alike) || is_prefix).then_some((distance, name))
+            ((distance <= allowed && begins_alike) || is_prefix || is_word).then_some((distance, name))
         })
         .collect();
     matches.sort();
@@ -84,6 +87,13 @@ mod tests {
     #[test]
     fn a_prefix_finds_the_name() {
         assert_eq!(nearest("compl", KNOWN), Some("completions"));
+    }
+
+    #[test]
+    fn a_whole_word_finds_the_name() {
+        assert_eq!(nearest("mode", KNOWN), Some("max_mode"));
+        assert_eq!(nearest("mod", KNOWN), None);
+        assert_eq!(nearest("5505cb", ["01a1e2ed-5505cb"]), None);
     }
 
     #[test]
