@@ -17,7 +17,7 @@ use crate::app::logging;
 use crate::app::signals::{self, FinalOutput};
 use crate::commands::context::{Context, sources};
 use crate::commands::local::attach::complete;
-use crate::commands::local::last_task;
+use crate::commands::local::last_task::{LastRequest, fill_task_input};
 use crate::commands::{CommandList, help, schema, version};
 use crate::error::{AppError, ErrorCode, ExitCode, Problem, catch_panics, io_error};
 use crate::input::argv::{self, Invocation};
@@ -238,10 +238,9 @@ fn execute(
         },
         fleet: DatabasePool::default(),
     };
-    let last_task = if parsed.invocation.last {
-        last_task::fill_task_input(&context, spec, &mut object, &mut problems)
-    } else {
-        Ok(())
+    let last_task = match LastRequest::of(parsed.invocation.last, &context, spec, &object) {
+        Some(request) => fill_task_input(&context, spec, request, &mut object, &mut problems),
+        None => Ok(()),
     };
     let preflight_context = PreflightContext::new(config, process, state_dir.as_deref());
     // Preflight checks need a valid configuration.

@@ -2,7 +2,7 @@
 
 use delegator_testkit::program::RunOutput;
 use delegator_testkit::stage::{Stage, successful_turn};
-use delegator_testkit::terminal::run_on_terminal;
+use delegator_testkit::terminal::{TerminalSession, run_on_terminal};
 use serde_json::json;
 
 use crate::PROGRAM;
@@ -157,4 +157,39 @@ fn a_destructive_command_names_the_last_task() {
     stage.wait(&id);
     let run = run_on_terminal(stage.world.command(["restore", "--last"]));
     assert!(run.stdout.starts_with(&format!("The last task is {id}: do it")), "{run:?}");
+}
+
+#[test]
+fn on_a_terminal_a_missing_id_means_the_last_task() {
+    let stage = stage();
+    let interactive = |args: &[&str]| TerminalSession::start_interactive(stage.world.command(args)).wait();
+    let none = interactive(&["results"]);
+    assert_eq!(none.exit, Some(5), "there is no task yet: {none:?}");
+    let id = stage.exec(&[]);
+    stage.wait(&id);
+    for command in ["results", "wait", "diff"] {
+        let run = interactive(&[command]);
+        assert_eq!(run.exit, Some(0), "{run:?}");
+        assert!(run.stdout.starts_with(&format!("The last task is {id}: do it")), "{run:?}");
+        let quiet = interactive(&[command, "--quiet"]);
+        assert!(!quiet.stdout.contains("The last task"), "{quiet:?}");
+    }
+    let for_a_program = interactive(&["results", "--json"]);
+    assert_eq!(for_a_program.exit, Some(2), "{for_a_program:?}");
+    let wrong = interactive(&["results", "--no-such-flag"]);
+    assert_eq!(wrong.exit, Some(2), "{wrong:?}");
+}
+
+#[test]
+fn in_a_pipe_a_missing_id_is_an_error_that_names_last() {
+    let stage = stage();
+    for command in ["results", "wait"] {
+        let run = stage.world.run([command]);
+        assert_eq!(
+            (run.exit, &run.json()["error"]["code"]),
+            (Some(2), &json!("MISSING_ARGUMENT")),
+            "{run:?}"
+        );
+        assert!(run.json()["error"].to_string().contains("--last"), "{run:?}");
+    }
 }

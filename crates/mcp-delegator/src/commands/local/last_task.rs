@@ -1,4 +1,5 @@
-//! `--last`: the last submission of the current directory, in place of a task id.
+//! `--last`: the last submission of the current directory, in place of a task id. For a person at a terminal
+//! a missing id means the same.
 //!
 //! It is the whole submission: the group of several attempts, or the first task of a chain, which stands for
 //! those that follow it. A command that concerns a single task of a chain gets the one that runs, or else the
@@ -7,7 +8,8 @@
 
 use crate::commands::local::attempts::group_of;
 use crate::commands::prelude::*;
-use crate::spec::PropertyType;
+use crate::commands::terminal_prompt;
+use crate::spec::{Property, PropertyType};
 
 /// Fills the input if there is no such task, so that the other inputs can be validated.
 const NO_TASK: &str = "T-local-0000000000";
@@ -21,19 +23,58 @@ struct LastSubmission {
     is_chain: bool,
 }
 
-/// Fills the input that names the task. A command that destroys something prints which task it is, because
-/// the user did not name it. An error means that there is no such task; it is to be reported only if the call
-/// is valid otherwise.
+/// How a call asks for the last submission.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LastRequest {
+    /// With `--last`.
+    Explicit,
+    /// A required id is missing, and a person reads what the command prints.
+    Implied,
+}
+
+impl LastRequest {
+    pub fn of(
+        has_flag: bool,
+        context: &Context<'_>,
+        spec: &CommandSpec,
+        object: &Map<String, Value>,
+    ) -> Option<LastRequest> {
+        if has_flag {
+            return Some(LastRequest::Explicit);
+        }
+        let is_read = !context.screen.presentation.is_for_programs() && terminal_prompt::can_answer(context);
+        (is_read && lacks_task(spec, object)).then_some(LastRequest::Implied)
+    }
+}
+
+/// Whether a call lacks the id that the command requires. A file has a default of its own, and if there is
+/// another value by position, the only value given may be the id.
+fn lacks_task(spec: &CommandSpec, object: &Map<String, Value>) -> bool {
+    let inputs = spec.inputs();
+    let Some(task) = inputs.task_input().filter(|task| !task.has(&Marker::Source)) else { return false };
+    let is_required = task.required || spec.exactly_one_of.contains(&task.name.as_str());
+    let is_given = alternatives(spec, task).any(|name| object.contains_key(name));
+    is_required && !is_given && !inputs.is_first_of_several(task)
+}
+
+/// The inputs of which a call has only one: the task and what may be given instead.
+fn alternatives<'a>(spec: &CommandSpec, task: &'a Property) -> impl Iterator<Item = &'a str> {
+    spec.exactly_one_of.iter().copied().chain([task.name.as_str()])
+}
+
+/// Fills the input that names the task. If the user named none, or the command destroys something, prints
+/// which task it is. An error means that there is no such task; it is to be reported only if the call is valid
+/// otherwise.
 pub fn fill_task_input(
     context: &Context<'_>,
     spec: &CommandSpec,
+    request: LastRequest,
     object: &mut Map<String, Value>,
     problems: &mut Vec<Problem>,
 ) -> Result<(), AppError> {
     let inputs = spec.inputs();
     let Some(input) = inputs.task_input() else { return Ok(()) };
-    let alternatives = spec.exactly_one_of.iter().copied().chain([input.name.as_str()]);
-    if let Some(given) = alternatives.into_iter().find(|name| object.contains_key(*name)) {
+    if let Some(given) = alternatives(spec, input).find(|name| object.contains_key(*name)) {
         let message = format!("cannot be given together with {given}");
         let problem = Problem::invalid("--last", message);
         problems.push(problem.suggest(Some("Give only one of them.")));
@@ -53,7 +94,8 @@ pub fn fill_task_input(
         object.entry("chain").or_insert(true.into());
     }
     let presentation = context.screen.presentation;
-    if spec.danger == Danger::Destructive && !presentation.is_for_programs() && !presentation.quiet {
+    let is_announced = request == LastRequest::Implied || spec.danger == Danger::Destructive;
+    if is_announced && !presentation.is_for_programs() && !presentation.quiet {
         context.screen.printer.remark(&format!("The last task is {}: {}", last.id, last.title));
     }
     Ok(())

@@ -237,11 +237,14 @@ fn alternatives_problem(spec: &CommandSpec, input: &Value, surface: Surface) -> 
     Some(problem.suggest(Some(rule)))
 }
 
-/// Adds the first example of the command to the hint for a missing input.
+/// Adds `--last`, or else the first example of the command, to the hint for a missing input.
 fn with_example(spec: &CommandSpec, problems: Vec<Problem>) -> Vec<Problem> {
-    let Some(example) = spec.examples.first() else { return problems };
-    let add = |problem: Problem| match (problem.code, &problem.suggestion) {
-        (ErrorCode::MissingArgument, Some(hint)) => {
+    let task = spec.inputs().task_input().map(|input| input.name.clone());
+    let add = |problem: Problem| match (problem.code, &problem.suggestion, spec.examples.first()) {
+        (ErrorCode::MissingArgument, Some(_), _) if task.as_ref() == Some(&problem.field) => {
+            problem.suggest(Some("Give an id, or --last for the last submission in this directory."))
+        }
+        (ErrorCode::MissingArgument, Some(hint), Some(example)) => {
             let hint = format!("{hint} Example: {}", example.command);
             problem.suggest(Some(hint))
         }
