@@ -16,7 +16,7 @@ use crate::error::{AppError, ErrorCode, Problem, truncate_text};
 use crate::input::guess::UnknownWord;
 use crate::input::path::locate;
 use crate::input::stdin::TextFile;
-use crate::input::{globals, tree, unknown_command};
+use crate::input::{globals, tree, unknown_command, value_flags};
 use crate::spec::catalog::Catalog;
 use crate::spec::formats::Globals;
 use crate::spec::shell::shell_word;
@@ -225,7 +225,9 @@ fn build_invocation(catalog: Catalog, matches: &ArgMatches, mut problems: Vec<Pr
     let spec = catalog.find(&path);
     let (object, text_files) = match spec.map(CommandSpec::inputs) {
         Some(inputs) => {
-            (collect_inputs(&inputs, level, &mut problems), collect_text_files(&inputs, level, &mut problems))
+            let mut object = collect_inputs(&inputs, level, &mut problems);
+            value_flags::add_values(&inputs, level, &mut object, &mut problems);
+            (object, collect_text_files(&inputs, level, &mut problems))
         }
         None => Default::default(),
     };
@@ -422,4 +424,51 @@ fn parse_object(property: &Property, text: &str) -> Result<Value, Problem> {
 
 fn parse_json(text: &str, opening: char) -> Option<Value> {
     text.trim_start().starts_with(opening).then(|| serde_json::from_str(text).ok()).flatten()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn parsed(line: &[&str]) -> Invocation {
+        let args: Vec<OsString> = ["p"].iter().chain(line).map(OsString::from).collect();
+        parse(crate::app::command_list::catalog(), &args).unwrap()
+    }
+
+    #[test]
+    fn short_flags_give_inputs() {
+        let run = parsed(&["run", "x", "-wW", "-a", "claude", "-n2", "-t", "make test", "-C", "/d"]);
+        let expected = json!({
+            "task": "x", "mode": "workspace-write", "isolation": "worktree", "agent": ["claude"],
+            "attempts": 2, "verify": ["make test"], "working_dir": "/d",
+        });
+        let object = Value::Object(run.object);
+        let given = expected.as_object().unwrap();
+        for (name, value) in given {
+            let is_text = value.as_array().is_some_and(|list| object[name] == list[0]);
+            assert!(object[name] == *value || is_text, "{name}: {}", object[name]);
+        }
+        assert_eq!((object.as_object().unwrap().len(), run.problems.len()), (given.len(), 0));
+        assert_eq!(Value::Object(parsed(&["logs", "T", "-fq"]).object)["follow"], json!(true));
+        assert_eq!(Value::Object(parsed(&["init", "-y"]).object)["yes"], json!(true));
+        assert_eq!(Value::Object(parsed(&["discard", "T", "-y"]).object)["confirm_destructive"], json!(true));
+        assert_eq!(Value::Object(parsed(&["run", "x", "--worktree"]).object)["isolation"], json!("worktree"));
+    }
+
+    #[test]
+    fn a_flag_for_a_value_contradicts_another_value() {
+        let both = parsed(&["run", "x", "-w", "--mode", "read-only"]);
+        let [problem] = both.problems.as_slice() else { panic!("{:?}", both.problems) };
+        assert_eq!((problem.field.as_str(), problem.code), ("mode", ErrorCode::InvalidValue));
+        assert_eq!(both.object["mode"], json!("read-only"));
+        assert!(parsed(&["run", "x", "-w", "--mode", "workspace-write"]).problems.is_empty());
+    }
+
+    #[test]
+    fn a_short_flag_exists_only_where_its_input_does() {
+        let [problem] = &parsed(&["version", "-w"]).problems[..] else { panic!("-w is no flag of version") };
+        assert_eq!((problem.field.as_str(), problem.code), ("-w", ErrorCode::UnknownFlag));
+    }
 }

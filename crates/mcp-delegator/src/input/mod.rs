@@ -14,3 +14,4 @@ pub mod stdin;
 pub mod tree;
 pub mod unknown_command;
 pub mod validation;
+pub mod value_flags;

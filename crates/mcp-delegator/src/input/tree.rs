@@ -10,6 +10,7 @@ use clap::{Arg, ArgAction, ArgGroup, Command, ValueHint};
 use clap_complete::ArgValueCompleter;
 
 use crate::input::globals::{self, LenientParser, lenient_choices};
+use crate::input::value_flags;
 use crate::spec::catalog::{Catalog, group_about};
 use crate::spec::input_schema::LAST_HELP;
 use crate::spec::tool_schema::description_with_bounds;
@@ -99,6 +100,7 @@ fn completable_arg(arg: &Arg, completers: &Completers, hide_flags: bool) -> Arg 
         let help = arg.get_help().cloned().unwrap_or_default();
         Arg::new(id.to_owned())
             .long(arg.get_long().unwrap_or_default().to_owned())
+            .short(arg.get_short())
             .help(help)
             .action(ArgAction::SetTrue)
     } else {
@@ -161,6 +163,9 @@ fn command_with_inputs(spec: &'static CommandSpec) -> Command {
         if property.has(&Marker::StdinFlag) {
             command = command.arg(stdin_arg(&property));
         }
+    }
+    for flag in spec.inputs().value_flags() {
+        command = command.arg(value_flags::arg(flag));
     }
     if spec.inputs().task_input().is_some() {
         command = command.arg(last_arg());
@@ -236,6 +241,7 @@ fn mark_required(mut command: Command, spec: &CommandSpec) -> Command {
 fn flag_arg(property: &Property) -> Arg {
     let arg = Arg::new(property.name.clone())
         .long(property.flag())
+        .short(property.short_flag())
         .help(help_text(property))
         .action(ArgAction::Append)
         .value_parser(value_parser(property))

@@ -174,6 +174,10 @@ impl Property {
     pub fn flag(&self) -> String {
         self.name.replace('_', "-")
     }
+
+    pub fn short_flag(&self) -> Option<char> {
+        SHORT_FLAGS.iter().find(|(name, _)| *name == self.name).map(|(_, letter)| *letter)
+    }
 }
 
 #[derive(Debug, Clone)]
@@ -183,6 +187,31 @@ pub struct InputSchema {
     /// top level.
     rule: Option<String>,
 }
+
+/// The letters that the command line accepts for inputs of these names.
+const SHORT_FLAGS: [(&str, char); 7] = [
+    ("agent", 'a'),
+    ("attempts", 'n'),
+    ("confirm_destructive", 'y'),
+    ("follow", 'f'),
+    ("verify", 't'),
+    ("working_dir", 'C'),
+    ("yes", 'y'),
+];
+
+/// A flag of the command line that stands for one value of an input.
+#[derive(Debug)]
+pub struct ValueFlag {
+    pub short: char,
+    pub long: Option<&'static str>,
+    pub input: &'static str,
+    pub value: &'static str,
+}
+
+const VALUE_FLAGS: [ValueFlag; 2] = [
+    ValueFlag { short: 'w', long: None, input: MODE, value: "workspace-write" },
+    ValueFlag { short: 'W', long: Some("worktree"), input: "isolation", value: "worktree" },
+];
 
 /// What the flag `--last` stands for.
 pub const LAST_HELP: &str = "The last submission in this directory or its git work tree, instead of an id: a task, a group or a chain";
@@ -233,6 +262,14 @@ impl InputSchema {
         let is_other =
             |other: &Property| other.has(&Marker::Positional) && other.required && other.name != input.name;
         input.has(&Marker::Positional) && self.properties.iter().any(is_other)
+    }
+
+    /// The flags of the command line that stand for one value of an input.
+    pub fn value_flags(&self) -> impl Iterator<Item = &'static ValueFlag> {
+        let is_offered = |flag: &&ValueFlag| {
+            self.get(flag.input).is_some_and(|input| input.choices().contains(&flag.value))
+        };
+        VALUE_FLAGS.iter().filter(is_offered)
     }
 
     pub fn names(&self) -> impl Iterator<Item = &str> {

@@ -95,9 +95,8 @@ fn clap_and_schema_have_the_same_names_choices_and_positions() {
         let flags: BTreeSet<String> = command
             .get_arguments()
             .filter(|arg| arg.get_long().is_some() && !global.contains(arg.get_id().as_str()))
-            // `--task-file` gives the input `task`, and `--stdin` the input `text`.
-            .filter(|arg| !arg.get_id().as_str().ends_with("@file"))
-            .filter(|arg| !arg.get_id().as_str().ends_with("@stdin"))
+            // `--task-file` gives the input `task`, `--stdin` the input `text` and `--worktree` a value of `isolation`.
+            .filter(|arg| !arg.get_id().as_str().contains('@'))
             // `--last` gives the input that names the task.
             .filter(|arg| arg.get_id() != tree::LAST)
             .map(|arg| arg.get_id().to_string())

@@ -17,7 +17,7 @@ const COMPLETED: [(&str, &str); 18] = [
     ("mcp-delegator resul", "mcp-delegator results "),
     ("mcp-delegator events summ", "mcp-delegator events summarize "),
     ("mcp-delegator local wa", "mcp-delegator local wait "),
-    ("mcp-delegator run x --work", "mcp-delegator run x --working-dir "),
+    ("mcp-delegator run x --worki", "mcp-delegator run x --working-dir "),
     ("mcp-delegator run x --mode read", "mcp-delegator run x --mode read-only "),
     ("mcp-delegator run x --mode=read", "mcp-delegator run x --mode=read-only "),
     ("mcp-delegator status --format mark", "mcp-delegator status --format markdown "),

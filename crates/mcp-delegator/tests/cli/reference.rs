@@ -95,6 +95,13 @@ fn section(spec: &CommandSpec) -> String {
     if !inputs.is_empty() {
         text.push_str("\n| input | flag | what it is |\n|---|---|---|\n");
         text.extend(inputs.iter().map(input_row));
+        for flag in spec.inputs().value_flags() {
+            let long = flag.long.map(|long| format!(", `--{long}`")).unwrap_or_default();
+            text.push_str(&format!(
+                "| - | `-{}`{long} | Same as --{} {} |\n",
+                flag.short, flag.input, flag.value
+            ));
+        }
         if spec.inputs().task_input().is_some() {
             text.push_str(&format!("| - | `--last` | {LAST_HELP} |\n"));
         }
@@ -120,7 +127,8 @@ fn input_row(property: &Property) -> String {
         choices => format!(": {}", choices.join(", ")),
     };
     let text = spec::tool_schema::description_with_bounds(property);
-    format!("| `{}` | `--{}`{position} | {text}{choices} |\n", property.name, property.flag())
+    let short = property.short_flag().map(|letter| format!("`-{letter}`, ")).unwrap_or_default();
+    format!("| `{}` | {short}`--{}`{position} | {text}{choices} |\n", property.name, property.flag())
 }
 
 /// `docs/configuration.md`.

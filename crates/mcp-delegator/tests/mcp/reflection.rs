@@ -89,6 +89,10 @@ fn help_entries(text: &str) -> (String, BTreeMap<String, String>) {
     let mut entries: BTreeMap<String, String> = BTreeMap::new();
     let mut current = None;
     for line in text.lines().skip_while(|line| !line.starts_with("Usage: ")) {
+        // `  -C, --working-dir` as `      --working-dir`.
+        let has_short = line.starts_with("  -") && line.get(4..8) == Some(", --");
+        let line =
+            if has_short { format!("    {}", &line[4..]).replacen(", ", "  ", 1) } else { line.to_owned() };
         let (trimmed, depth) = (line.trim_start(), line.len() - line.trim_start().len());
         let begins =
             (depth == 2 && trimmed.starts_with(['<', '['])) || (depth == 6 && trimmed.starts_with("--"));
