@@ -291,7 +291,7 @@ parts! {
     queue: Queue,
     /// The tasks that providers run.
     remote: RemoteTasks,
-    /// What is said to the agent of a task, and what it asks.
+    /// Messages to the agent of a task, and its questions.
     conversations: Conversations,
     /// What is recorded about tasks: rows, files, groups, lists.
     results: Results,

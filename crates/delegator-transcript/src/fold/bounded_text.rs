@@ -3,8 +3,6 @@
 //! Storing copies at most a few kilobytes into a reused buffer; escapes are resolved only when a report is
 //! requested.
 
-use std::borrow::Cow;
-
 use crate::json::Text;
 use crate::json::text::{head_end, tail_start, unescape};
 
@@ -55,15 +53,6 @@ impl BoundedText {
 
     pub(super) fn resolve(&self) -> String {
         resolve(&self.stored, self.escaped)
-    }
-}
-
-/// At most the first `limit` bytes of `text`, resolved.
-pub(super) fn head<'t>(text: &'t Text<'_>, limit: usize) -> Cow<'t, str> {
-    if text.stored().0.len() <= limit {
-        text.resolve()
-    } else {
-        BoundedText::new(text, limit).resolve().into()
     }
 }
 

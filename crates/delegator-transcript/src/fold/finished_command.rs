@@ -3,7 +3,7 @@
 
 use std::cell::OnceCell;
 
-use super::bounded_text::head;
+use super::bounded_text::BoundedText;
 use crate::event::{CommandExecution, ItemStatus};
 use crate::shell;
 use crate::test_runs::command::ParsedCommand;
@@ -30,7 +30,10 @@ impl<'c, 'a> FinishedCommand<'c, 'a> {
 
     /// The command line without the shell wrapper, truncated.
     pub(super) fn script(&self) -> &str {
-        self.script.get_or_init(|| shell::unwrap(&head(&self.execution.command, MAX_COMMAND_BYTES)))
+        self.script.get_or_init(|| {
+            let line = BoundedText::new(&self.execution.command, MAX_COMMAND_BYTES);
+            shell::unwrap(&line.resolve())
+        })
     }
 
     pub(super) fn parsed(&self) -> &ParsedCommand {

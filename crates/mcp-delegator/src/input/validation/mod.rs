@@ -116,7 +116,7 @@ pub fn validate(
     };
     let violations = input_validator.violations(&input, max_mode);
     let violations = match origin.surface {
-        Surface::CommandLine => with_example(spec, violations),
+        Surface::CommandLine => with_example(spec, inputs, violations),
         Surface::Server => violations,
     };
     add_new(&mut problems, violations);
@@ -238,10 +238,10 @@ fn alternatives_problem(spec: &CommandSpec, input: &Value, surface: Surface) -> 
 }
 
 /// Adds `--last`, or else the first example of the command, to the hint for a missing input.
-fn with_example(spec: &CommandSpec, problems: Vec<Problem>) -> Vec<Problem> {
-    let task = spec.inputs().task_input().map(|input| input.name.clone());
+fn with_example(spec: &CommandSpec, inputs: &InputSchema, problems: Vec<Problem>) -> Vec<Problem> {
+    let task = inputs.task_input().map(|input| &input.name);
     let add = |problem: Problem| match (problem.code, &problem.suggestion, spec.examples.first()) {
-        (ErrorCode::MissingArgument, Some(_), _) if task.as_ref() == Some(&problem.field) => {
+        (ErrorCode::MissingArgument, Some(_), _) if task == Some(&problem.field) => {
             problem.suggest(Some("Give an id, or --last for the last submission in this directory."))
         }
         (ErrorCode::MissingArgument, Some(hint), Some(example)) => {
