@@ -106,6 +106,17 @@ impl CheckedTree {
 }
 
 impl Changes<'_> {
+    /// Whether a task's changes were reverted since they were made, so that the next thing to revert is that
+    /// restore.
+    pub fn is_reverted(&self, task: &TaskId, environment: &Variables, here: &Path) -> Result<bool> {
+        let registry = self.engine.find_registry()?;
+        let source = PointSource { registry: registry.as_deref(), environment, here };
+        let record = source.find(task)?.record;
+        let newest = |points: &[RestorePoint]| points.iter().map(|point| point.created_at).max();
+        let restored = record.undo.last().and_then(|points| newest(points));
+        Ok(restored.is_some() && restored >= newest(&record.points))
+    }
+
     /// Restores every work tree of a task, that of its working directory first. A task that is no longer in
     /// the registry is looked up in the repository that contains `here`.
     pub fn restore(

@@ -57,6 +57,7 @@ pub const COMMANDS: &[Command] = commands! {
     apply::SPEC => apply::run,
     discard::SPEC => discard::run,
     restore::SPEC => restore::run,
+    restore::undo::SPEC => restore::undo::run,
     events::normalize::SPEC => events::normalize::run,
     events::summarize::SPEC => events::summarize::run,
     events::follow::SPEC => events::follow::run,

@@ -18,7 +18,7 @@ use crate::app::signals::{self, FinalOutput};
 use crate::commands::context::{Context, sources};
 use crate::commands::local::attach::complete;
 use crate::commands::local::last_task::{LastRequest, fill_task_input};
-use crate::commands::{CommandList, help, schema, version};
+use crate::commands::{CommandList, help, schema, terminal_prompt, version};
 use crate::error::{AppError, ErrorCode, ExitCode, Problem, catch_panics, io_error};
 use crate::input::argv::{self, Invocation};
 use crate::input::path::locate;
@@ -246,7 +246,15 @@ fn execute(
     // Preflight checks need a valid configuration.
     let preflight_context = config_error.is_none().then_some(&preflight_context);
     let origin = CallOrigin { surface: Surface::CommandLine, current_dir: &process.current_dir };
-    let input = validation::validate(spec, object, problems, origin, preflight_context)?;
+    let validate = |object| validation::validate(spec, object, problems.clone(), origin, preflight_context);
+    let input = match validate(object.clone()) {
+        Err(error) if last_task.is_ok() => {
+            let consent = terminal_prompt::consent(&context, error)?;
+            object.insert(consent, true.into());
+            validate(object)?
+        }
+        input => input?,
+    };
     last_task?;
     let call = (commands.find(spec)?.prepare)(input)?;
     if spec.config == ConfigUse::Required {

@@ -69,9 +69,8 @@ pub const SPEC: CommandSpec = CommandSpec {
 
 impl InputRules for Discard {
     fn problems(&self) -> Vec<Problem> {
-        let message = "must be true, because the worktree is deleted";
         let advice = "Look at the changes first (diff), then {set:confirm_destructive}.";
-        unconfirmed_removal(self.confirm_destructive, message, advice)
+        unconfirmed_removal(self.confirm_destructive, "the worktree is deleted", advice)
     }
 }
 

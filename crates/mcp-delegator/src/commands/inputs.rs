@@ -348,10 +348,23 @@ pub struct TaskIdInput {
     pub task_id: TaskRef,
 }
 
-/// The problem of a destructive call without consent.
-pub fn unconfirmed_removal(is_confirmed: bool, message: &str, advice: &str) -> Vec<Problem> {
+/// Whether a command that starts a task returns at once.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Deserialize, JsonSchema)]
+pub struct DetachInput {
+    /// Return at once, also on a terminal, where the command otherwise waits for the task
+    #[serde(default)]
+    #[schemars(extend("x-markers" = [Marker::CommandLineOnly]))]
+    pub detach: bool,
+}
+
+/// The problem of a destructive call without consent, for example because `the worktree is deleted`.
+pub fn unconfirmed_removal(is_confirmed: bool, reason: &'static str, advice: &str) -> Vec<Problem> {
+    if is_confirmed {
+        return Vec::new();
+    }
+    let message = format!("must be true, because {reason}");
     let problem = Problem::new(ErrorCode::ConfirmationRequired, "confirm_destructive", message);
-    if is_confirmed { Vec::new() } else { vec![problem.suggest(Some(advice))] }
+    vec![Problem { consent: Some(reason), ..problem.suggest(Some(advice)) }]
 }
 
 pub fn blank_task_problem(task: &str) -> Option<Problem> {

@@ -83,6 +83,8 @@ pub enum AfterWait {
         id: TaskId,
         /// The task was found by its idempotency key.
         replayed: bool,
+        /// The task that the new one retries or reviews, with the name of this relation.
+        origin: Option<(&'static str, TaskId)>,
     },
     Wait(wait::ResolvedWait),
 }
@@ -94,7 +96,13 @@ impl AfterWait {
         outcome: GroupWaitOutcome,
     ) -> Result<CommandOutput, AppError> {
         match self {
-            AfterWait::Run { replayed, .. } => run::after_wait(context, outcome, *replayed),
+            AfterWait::Run { replayed, origin, .. } => {
+                let output = run::after_wait(context, outcome, *replayed)?;
+                Ok(match origin {
+                    Some((relation, id)) => output.fact(relation, id.as_str()),
+                    None => output,
+                })
+            }
             AfterWait::Wait(wait) => wait::after_wait(context, outcome, wait),
         }
     }

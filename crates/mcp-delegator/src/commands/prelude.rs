@@ -16,7 +16,7 @@ pub use serde_json::{Map, Value, json};
 
 pub use crate::commands::context::{Context, sources, variables};
 pub use crate::commands::inputs::{
-    AgentInputs, AgentNames, RunMode, SubmissionInputs, TaskIdInput, TaskRef, default_number,
+    AgentInputs, AgentNames, DetachInput, RunMode, SubmissionInputs, TaskIdInput, TaskRef, default_number,
 };
 pub use crate::commands::local::task_input::TaskInput;
 pub use crate::commands::local::tasks::{TaskRequest, ended, engine, mark_read, resolve_task};

@@ -13,6 +13,7 @@ use crate::error::engine::directory_problem;
 use crate::output::batch::Batch;
 
 mod output;
+pub mod undo;
 
 use output::{RestoreOutput, summary_sentence, unattributed_sentence, warnings};
 
@@ -93,13 +94,13 @@ impl InputRules for Restore {
         let other = given.find(|name| self.drop && *name != "drop");
         let mut problems = other.map(|field| together(field, "drop")).unwrap_or_default();
         if !self.confirm_destructive && !self.dry_run {
-            let problem = if self.drop {
-                "must be true, because content that exists only in the restore point is lost"
+            let reason = if self.drop {
+                "content that exists only in the restore point is lost"
             } else {
-                "must be true, because files in the work tree are overwritten and removed"
+                "files in the work tree are overwritten and removed"
             };
             let hint = "Check with {input:dry_run} first, then {set:confirm_destructive}.";
-            problems.extend(unconfirmed_removal(false, problem, hint));
+            problems.extend(unconfirmed_removal(false, reason, hint));
         }
         problems
     }
@@ -134,29 +135,39 @@ pub fn run(context: &Context<'_>, input: Restore) -> Result<CommandOutput, AppEr
         include_head: input.force,
         undo: input.undo,
     };
-    let batch = Batch::new(context.screen.presentation.call_syntax(), input.dry_run);
-    let restored = match engine.changes().restore(&id, request, &environment, &start_dir) {
+    revert(context, &engine, &id, request, &start_dir)
+}
+
+fn revert(
+    context: &Context<'_>,
+    engine: &Engine,
+    id: &TaskId,
+    request: RestoreRequest,
+    start_dir: &Path,
+) -> Result<CommandOutput, AppError> {
+    let batch = Batch::new(context.screen.presentation.call_syntax(), request.dry_run);
+    let restored = match engine.changes().restore(id, request, &variables(context), start_dir) {
         Err(EngineError::RestoreIncomplete { restored, failed, untouched, changes, source }) => {
             let batch = incomplete_batch(batch, &restored, &failed, &untouched, source);
-            let data = RestoreOutput::incomplete(&id, changes, batch.result());
+            let data = RestoreOutput::incomplete(id, changes, batch.result());
             return Ok(batch.into_output(data));
         }
         restored => restored?,
     };
     let unattributed = unattributed_sentence(&restored);
-    let message = unattributed.clone().unwrap_or_else(|| summary_sentence(&restored, input.dry_run));
+    let message = unattributed.clone().unwrap_or_else(|| summary_sentence(&restored, request.dry_run));
     let warnings = warnings(&restored, request);
     // What was interrupted and is complete now is no failure.
-    let unattributed = unattributed.filter(|_| !input.dry_run && restored.recovered.is_empty());
+    let unattributed = unattributed.filter(|_| !request.dry_run && restored.recovered.is_empty());
     let batch = batch_of(batch, &restored);
     let result = (batch.failed_count() > 0).then(|| batch.result());
-    let data = RestoreOutput::restored(&id, restored, input.dry_run, result);
+    let data = RestoreOutput::restored(id, restored, request.dry_run, result);
     if let Some(message) = unattributed.filter(|_| batch.failed_count() == 0) {
         let error = AppError::new(ErrorCode::WrongState, format!("{message}."))
             .suggest("See kept for the files. Check with {input:all} and {input:dry_run} what it reverts.");
         return Ok(CommandOutput { warnings, ..CommandOutput::failed(error, data) });
     }
-    let shape = match (input.dry_run, data.is_restored) {
+    let shape = match (request.dry_run, data.is_restored) {
         (true, _) => Some(Shape::Action(RESTORE_PLANNED)),
         (false, false) => Some(Shape::Action(NOTHING_TO_RESTORE)),
         (false, true) => None,

@@ -3,16 +3,18 @@
 //! It reuses the stored text and inputs. A stored value with a redacted secret cannot be reused: the call is
 //! refused instead of running with the marker.
 
-use delegator_engine::Reviewed;
+use delegator_engine::{Reviewed, SubmitOutcome};
 use delegator_registry::TaskFile;
 
+use crate::commands::Started;
 use crate::commands::cloud;
 use crate::commands::cloud::submit::Submit;
 use crate::commands::inputs::blank_task_problem;
-use crate::commands::local::exec::accepted_output;
 use crate::commands::local::followers::build_submission;
+use crate::commands::local::run::attend;
 use crate::commands::local::task_input::{stored_input, unconfirmed_problem};
 use crate::commands::prelude::*;
+use crate::commands::terminal_prompt;
 
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 pub struct Retry {
@@ -29,6 +31,8 @@ pub struct Retry {
     #[serde(default)]
     #[schemars(extend("x-markers" = [Marker::Consent]))]
     pub confirm: bool,
+    #[serde(flatten)]
+    pub detach: DetachInput,
 }
 
 impl InputRules for Retry {
@@ -52,7 +56,7 @@ pub const SPEC: CommandSpec = CommandSpec {
     ..CommandSpec::new::<Retry, ExecutionAck>(&["retry"], "Start an ended task again as a new task")
 };
 
-pub fn run(context: &Context<'_>, input: Retry) -> Result<CommandOutput, AppError> {
+pub fn run(context: &Context<'_>, input: Retry) -> Result<Started, AppError> {
     let engine = engine(context)?;
     let task = ended(engine.results().task(&resolve_task(&engine, &input.target.task_id)?)?)?;
     let text = match &input.task {
@@ -65,12 +69,12 @@ pub fn run(context: &Context<'_>, input: Retry) -> Result<CommandOutput, AppErro
             .context("task_id", task.id.as_str())
             .suggest("Submit a new task with all inputs."));
     }
-    let output = if task.remote.is_some() {
-        retry_remote(context, &task, text, input.mode)?
-    } else {
-        retry_local(context, &engine, &task, text, &input)?
-    };
-    Ok(output.fact("retry_of", task.id.as_str()))
+    if task.remote.is_some() {
+        let output = retry_remote(context, &task, text, input.mode)?;
+        return Ok(output.fact("retry_of", task.id.as_str()).into());
+    }
+    let submitted = retry_local(context, &engine, &task, text, &input)?;
+    attend(context, &engine, submitted, input.detach, Some(("retry_of", task.id)))
 }
 
 fn retry_remote(
@@ -96,7 +100,7 @@ fn retry_local(
     task: &Task,
     text: String,
     given: &Retry,
-) -> Result<CommandOutput, AppError> {
+) -> Result<SubmitOutcome, AppError> {
     let mut input: TaskInput = stored_input(task, text)?;
     input.mode = match given.mode {
         None if input.mode == RunMode::Preview => RunMode::Preview,
@@ -107,7 +111,7 @@ fn retry_local(
         && !given.confirm
         && let Some(problem) = unconfirmed_problem(input.mode.sandbox())
     {
-        return Err(problem.into());
+        terminal_prompt::consent(context, problem.into())?;
     }
     if !input.submission.allow_destructive_git
         && let Some(problem) = input.history_rewrite_problem()
@@ -136,8 +140,7 @@ fn retry_local(
             .flatten(),
         ..TaskRequest::new(input)
     };
-    let submitted = engine.submissions().submit(build_submission(context, engine, request)?)?;
-    accepted_output(engine, submitted)
+    Ok(engine.submissions().submit(build_submission(context, engine, request)?)?)
 }
 
 /// The stored task text. A text with a redacted secret cannot be used again.

@@ -6,10 +6,11 @@
 
 use delegator_engine::Reviewed;
 
+use crate::commands::Started;
 use crate::commands::inputs::MODEL;
-use crate::commands::local::exec::accepted_output;
 use crate::commands::local::followers::build_submission;
 use crate::commands::local::review_prompt::{add_output_schema, review_text};
+use crate::commands::local::run::attend;
 use crate::commands::local::task_input::stored_input;
 use crate::commands::prelude::*;
 
@@ -26,6 +27,8 @@ pub struct Review {
     /// What to look at in particular
     #[schemars(length(min = 1, max = 100_000))]
     pub instructions: Option<String>,
+    #[serde(flatten)]
+    pub detach: DetachInput,
 }
 
 pub const SPEC: CommandSpec = CommandSpec {
@@ -41,8 +44,8 @@ pub const SPEC: CommandSpec = CommandSpec {
     ..CommandSpec::new::<Review, ExecutionAck>(&["review"], "Review the changes of a finished task")
 };
 
-pub fn run(context: &Context<'_>, input: Review) -> Result<CommandOutput, AppError> {
-    let engine = engine(context)?;
+pub fn run(context: &Context<'_>, input: Review) -> Result<Started, AppError> {
+    let (engine, detach) = (engine(context)?, input.detach);
     let task = ended(engine.results().task(&resolve_task(&engine, &input.target.task_id)?)?)?;
     let earlier = stored_input(&task, String::new());
     let mut agent = AgentInputs {
@@ -68,6 +71,5 @@ pub fn run(context: &Context<'_>, input: Review) -> Result<CommandOutput, AppErr
     };
     let request = TaskRequest { reviews: Some(Reviewed::Task(task.id.clone())), ..TaskRequest::new(input) };
     let submitted = engine.submissions().submit(build_submission(context, &engine, request)?)?;
-    let output = accepted_output(&engine, submitted)?;
-    Ok(output.fact("reviews", task.id.as_str()))
+    attend(context, &engine, submitted, detach, Some(("reviews", task.id)))
 }

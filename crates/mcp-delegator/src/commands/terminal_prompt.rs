@@ -6,10 +6,35 @@
 use std::io::{self, BufRead};
 
 use crate::commands::context::Context;
+use crate::error::{AppError, ErrorCode, Problem};
 
 pub fn can_answer(context: &Context<'_>) -> bool {
     let process = context.process;
     process.stdin_is_terminal && process.stderr_is_terminal && !process.is_unattended()
+}
+
+/// Whether a person reads what the command prints, and can answer.
+pub fn is_attended(context: &Context<'_>) -> bool {
+    !context.screen.presentation.is_for_programs() && can_answer(context)
+}
+
+/// Asks for the consent that is all a call lacks. Returns the input that states it, or the error if something
+/// else is wrong or nobody can agree.
+pub fn consent(context: &Context<'_>, error: AppError) -> Result<String, AppError> {
+    let [Problem { consent: Some(reason), field, .. }] = error.problems.as_slice() else { return Err(error) };
+    if !is_attended(context) {
+        return Err(error);
+    }
+    let question = format!("Confirm: {reason}. Go on?");
+    confirm_or_refuse(context, &question).map(|()| field.clone())
+}
+
+/// An error if the answer is no.
+pub fn confirm_or_refuse(context: &Context<'_>, question: &str) -> Result<(), AppError> {
+    if confirm(context, question, false) {
+        return Ok(());
+    }
+    Err(AppError::new(ErrorCode::ConfirmationRequired, "Not confirmed, so nothing was done."))
 }
 
 /// A person who still gave no clear answer means no.

@@ -66,6 +66,8 @@ pub struct Problem {
     pub permitted: Option<String>,
     /// The input that permits the value anyway, if it is set to true.
     pub permitted_by: Option<&'static str>,
+    /// What a person agrees to who sets the input to true, if that is all the call lacks.
+    pub consent: Option<&'static str>,
     /// Details for programs, such as file and line.
     pub context: Map<String, Value>,
 }
@@ -80,6 +82,7 @@ impl Problem {
             suggestion: None,
             permitted: None,
             permitted_by: None,
+            consent: None,
             context: Map::new(),
         }
     }

@@ -64,6 +64,23 @@ const INPUT_FAILURES: &[(&[&str], &[ErrorCode])] = &[
             ErrorCode::NotFound,
         ],
     ),
+    // The command may wait for the task that it starts.
+    (
+        &["detach"],
+        &[
+            ErrorCode::Unauthenticated,
+            ErrorCode::QuotaExhausted,
+            ErrorCode::TimeoutIdle,
+            ErrorCode::TimeoutHard,
+            ErrorCode::RateLimited,
+            ErrorCode::NetworkError,
+            ErrorCode::SupervisorUnavailable,
+            ErrorCode::Incomplete,
+            ErrorCode::AgentFailed,
+            ErrorCode::AgentExited,
+            ErrorCode::AgentProtocolError,
+        ],
+    ),
     (&["cursor", "events_cursor"], &[ErrorCode::InvalidCursor]),
     (&["confirm", "confirm_destructive"], &[ErrorCode::ConfirmationRequired]),
     (&["idempotency_key"], &[ErrorCode::IdempotencyMismatch]),

@@ -189,9 +189,10 @@ pub struct InputSchema {
 }
 
 /// The letters that the command line accepts for inputs of these names.
-const SHORT_FLAGS: [(&str, char); 7] = [
+const SHORT_FLAGS: [(&str, char); 8] = [
     ("agent", 'a'),
     ("attempts", 'n'),
+    ("confirm", 'y'),
     ("confirm_destructive", 'y'),
     ("follow", 'f'),
     ("verify", 't'),

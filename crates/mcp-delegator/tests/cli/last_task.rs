@@ -193,3 +193,25 @@ fn in_a_pipe_a_missing_id_is_an_error_that_names_last() {
         assert!(run.json()["error"].to_string().contains("--last"), "{run:?}");
     }
 }
+
+#[test]
+fn on_a_terminal_a_started_task_is_waited_for_unless_detached() {
+    let stage = stage();
+    let id = stage.exec(&[]);
+    stage.wait(&id);
+    let interactive = |args: &[&str]| TerminalSession::start_interactive(stage.world.command(args)).wait();
+    let waits = [vec!["retry", &id], vec!["review", &id], vec!["resume", "go on", "--task-id", &id]];
+    for args in &waits {
+        let run = interactive(args);
+        assert_eq!(run.exit, Some(0), "{run:?}");
+        assert!(run.stdout.contains("The agent's final message:"), "{run:?}");
+    }
+    for mut args in waits.into_iter().chain([vec!["run", "do it"]]) {
+        args.push("--detach");
+        let run = interactive(&args);
+        assert_eq!(run.exit, Some(0), "{run:?}");
+        assert!(!run.stdout.contains("The agent's final message:"), "{run:?}");
+    }
+    let piped = stage.run_json(&["retry", &id]);
+    assert_eq!(piped["data"]["capability"], "background", "{piped}");
+}

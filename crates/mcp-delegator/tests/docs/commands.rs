@@ -39,7 +39,7 @@ pub(crate) fn ending(location: &str, command: &str) -> Ending {
         | "diff" | "discard" | "doctor" | "env" | "events" | "exec" | "fleet" | "help" | "import"
         | "init" | "local" | "logs" | "man" | "manifest" | "notify" | "queue" | "restore" | "results"
         | "resume" | "retry" | "review" | "run" | "schema" | "send" | "setup" | "status" | "version"
-        | "wait" => Ending::Exits,
+        | "undo" | "wait" => Ending::Exits,
         other => panic!("{location}: how does `{other}` end? Add it to this list."),
     }
 }

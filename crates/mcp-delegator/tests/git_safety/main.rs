@@ -11,6 +11,7 @@ use std::path::PathBuf;
 
 use delegator_engine::clean;
 use delegator_testkit::program::{World, read_text};
+use delegator_testkit::terminal::TerminalSession;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
@@ -149,6 +150,50 @@ fn a_writing_task_can_be_restored_and_the_restore_undone() {
     let undone = stage.run_json(&["restore", &id, "--confirm-destructive", "--undo"]);
     assert_eq!(undone["ok"], true, "{undone}");
     assert_eq!((stage.read("code.txt"), stage.exists("notes.txt")), ("agent\n".into(), false));
+}
+
+#[test]
+fn undo_shows_its_plan_asks_and_reverts_itself() {
+    let stage = Stage::in_a_repository(&careless_steps());
+    let id = stage.run_writing_task();
+    let code = || stage.read("code.txt");
+    let piped = stage.world.run(["undo", &id]);
+    assert_eq!(piped.json()["error"]["code"], "CONFIRMATION_REQUIRED", "{piped:?}");
+    let answered = |answer: &str| {
+        let mut session = TerminalSession::start_interactive(stage.world.command(["undo", &id]));
+        session.wait_for_text("[y/N]");
+        session.type_text(answer);
+        session.wait()
+    };
+    let refused = answered("n\n");
+    assert_eq!((refused.exit, code().as_str()), (Some(2), "agent\n"), "{refused:?}");
+    for change in ["restore code.txt", "restore notes.txt", "remove added/file.txt"] {
+        assert!(refused.stdout.contains(change), "{refused:?}");
+    }
+    let agreed = answered("y\n");
+    assert_eq!((agreed.exit, code().as_str()), (Some(0), "mine\n"), "{agreed:?}");
+    assert!(!stage.exists("added"), "{agreed:?}");
+    let planned = stage.run_json(&["undo", &id, "--dry-run"]);
+    assert_eq!(planned["data"]["written"], json!(["added/file.txt", "code.txt"]), "{planned}");
+    for expected in ["agent\n", "mine\n", "agent\n"] {
+        let undone = stage.run_json(&["undo", &id, "-y"]);
+        assert_eq!((&undone["data"]["is_restored"], code().as_str()), (&json!(true), expected), "{undone}");
+    }
+}
+
+#[test]
+fn a_missing_consent_is_asked_for_on_a_terminal() {
+    let stage = Stage::in_a_repository(&careless_steps());
+    let id = stage.run_writing_task();
+    let mut session = TerminalSession::start_interactive(stage.world.command(["restore", &id]));
+    session.wait_for_text("files in the work tree are overwritten and removed. Go on? [y/N]");
+    session.type_text("y\n");
+    let restored = session.wait();
+    assert_eq!((restored.exit, stage.read("code.txt").as_str()), (Some(0), "mine\n"), "{restored:?}");
+    let other_problem =
+        TerminalSession::start_interactive(stage.world.command(["restore", &id, "--undo", "--drop"]));
+    let other_problem = other_problem.wait();
+    assert!(!other_problem.stdout.contains("Go on?"), "it is wrong in another way, too: {other_problem:?}");
 }
 
 #[test]

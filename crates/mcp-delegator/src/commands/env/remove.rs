@@ -29,9 +29,8 @@ pub const SPEC: CommandSpec = CommandSpec {
 
 impl InputRules for EnvRemove {
     fn problems(&self) -> Vec<Problem> {
-        let message = "must be true, because the environment's entry is deleted";
         let advice = "Check the environment first (env check), then {set:confirm_destructive}.";
-        unconfirmed_removal(self.confirm_destructive, message, advice)
+        unconfirmed_removal(self.confirm_destructive, "the environment's entry is deleted", advice)
     }
 }
 

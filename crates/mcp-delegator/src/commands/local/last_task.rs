@@ -42,8 +42,8 @@ impl LastRequest {
         if has_flag {
             return Some(LastRequest::Explicit);
         }
-        let is_read = !context.screen.presentation.is_for_programs() && terminal_prompt::can_answer(context);
-        (is_read && lacks_task(spec, object)).then_some(LastRequest::Implied)
+        let is_implied = terminal_prompt::is_attended(context) && lacks_task(spec, object);
+        is_implied.then_some(LastRequest::Implied)
     }
 }
 

@@ -5,10 +5,11 @@
 
 use delegator_engine::{Capabilities, check_resumable};
 
+use crate::commands::Started;
 use crate::commands::inputs::THREAD_ID;
-use crate::commands::local::exec::accepted_output;
 use crate::commands::local::followers::build_submission;
 use crate::commands::local::preflight::resumed_agent_problems;
+use crate::commands::local::run::attend;
 use crate::commands::prelude::*;
 use crate::input::agent_selection::select_agent;
 
@@ -29,6 +30,8 @@ pub struct Resume {
     #[serde(default)]
     #[schemars(extend("x-markers" = [Marker::Consent]))]
     pub confirm: Option<bool>,
+    #[serde(flatten)]
+    pub detach: DetachInput,
     #[serde(flatten)]
     pub agent: AgentInputs,
 }
@@ -72,7 +75,7 @@ pub const SPEC: CommandSpec = CommandSpec {
     ..CommandSpec::new::<Resume, ExecutionAck>(&["local", "resume"], "Continue an earlier thread")
 };
 
-pub fn run(context: &Context<'_>, input: Resume) -> Result<CommandOutput, AppError> {
+pub fn run(context: &Context<'_>, input: Resume) -> Result<Started, AppError> {
     let engine = engine(context)?;
     let earlier = match (&input.task_id, &input.thread_id) {
         (Some(task), _) => Some(engine.results().task(&resolve_task(&engine, task)?)?),
@@ -93,7 +96,7 @@ pub fn run(context: &Context<'_>, input: Resume) -> Result<CommandOutput, AppErr
     let request =
         TaskRequest { resume: earlier, thread: Some(thread), ..TaskRequest::new(input.task_input()) };
     let submitted = engine.submissions().submit(build_submission(context, &engine, request)?)?;
-    accepted_output(&engine, submitted)
+    attend(context, &engine, submitted, input.detach, None)
 }
 
 /// A thread belongs to the agent that began it, and not every agent has threads.

@@ -7,7 +7,7 @@ use delegator_config::built_in_default;
 use delegator_domain::task::{FailureKind, GroupId, LimitKind, TaskEnd};
 use delegator_domain::text;
 use delegator_engine::wait_thread::{GroupWaitOutcome, WaitGoal};
-use delegator_engine::{WaitOutcome, has_acted};
+use delegator_engine::{SubmitOutcome, WaitOutcome, has_acted};
 use jiff::Timestamp;
 
 use crate::commands::inputs;
@@ -41,6 +41,8 @@ pub struct Run {
     /// Return at once
     #[serde(default, rename = "async")]
     pub is_async: bool,
+    #[serde(flatten)]
+    pub detach: DetachInput,
     #[serde(flatten)]
     pub agent: AgentInputs,
     #[serde(flatten)]
@@ -92,19 +94,6 @@ pub const SPEC: CommandSpec = CommandSpec {
     network: true,
     open_ended: true,
     toolset: Toolset::Local,
-    failures: &[
-        ErrorCode::Unauthenticated,
-        ErrorCode::QuotaExhausted,
-        ErrorCode::TimeoutIdle,
-        ErrorCode::TimeoutHard,
-        ErrorCode::RateLimited,
-        ErrorCode::NetworkError,
-        ErrorCode::SupervisorUnavailable,
-        ErrorCode::Incomplete,
-        ErrorCode::AgentFailed,
-        ErrorCode::AgentExited,
-        ErrorCode::AgentProtocolError,
-    ],
     input: InputType::with_rules::<Run>(),
     examples: &[example(
         "mcp-delegator run 'explain the build'",
@@ -119,16 +108,46 @@ pub fn run(context: &Context<'_>, input: Run) -> Result<Started, AppError> {
     let timeout = budget.or(context.call_budget);
     let request = TaskRequest { call_budget: timeout, ..TaskRequest::new(input.task_input()) };
     let submitted = submit_attempts(context, &engine, &request, &input.attempts)?;
-    if input.is_async {
+    if input.is_async || input.detach.detach {
         return Ok(accepted_output(&engine, submitted)?.into());
     }
     let id = submitted.task.id;
+    Ok(wait_for(submitted, timeout, None))
+}
+
+/// Waits for the tasks of a submission.
+fn wait_for(
+    submitted: SubmitOutcome,
+    timeout: Option<Duration>,
+    origin: Option<(&'static str, TaskId)>,
+) -> Started {
     let ids = match submitted.attempts.as_slice() {
         [] => vec![id.clone()],
         attempts => attempts.iter().map(|task| task.id.clone()).collect(),
     };
     let wait = TaskWait { ids, goal: WaitGoal::All, timeout };
-    Ok(Started::Waiting(wait, AfterWait::Run { id, replayed: submitted.replayed }))
+    Started::Waiting(wait, AfterWait::Run { id, replayed: submitted.replayed, origin })
+}
+
+/// Waits for an accepted task if a person reads the output and did not choose otherwise; else acknowledges
+/// it.
+pub fn attend(
+    context: &Context<'_>,
+    engine: &Engine,
+    submitted: SubmitOutcome,
+    DetachInput { detach }: DetachInput,
+    origin: Option<(&'static str, TaskId)>,
+) -> Result<Started, AppError> {
+    let is_read = !context.screen.presentation.is_for_programs() && !context.process.is_unattended();
+    if context.surface == Surface::CommandLine && is_read && !detach {
+        return Ok(wait_for(submitted, None, origin));
+    }
+    let output = accepted_output(engine, submitted)?;
+    Ok(match origin {
+        Some((relation, id)) => output.fact(relation, id.as_str()),
+        None => output,
+    }
+    .into())
 }
 
 pub fn after_wait(

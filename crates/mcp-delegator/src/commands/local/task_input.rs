@@ -198,10 +198,12 @@ impl TaskInput {
 }
 
 pub fn unconfirmed_problem(mode: Mode) -> Option<Problem> {
-    let message = "must be given for mode danger-full-access: the agent's commands run without a sandbox";
+    let reason = "the agent's commands run without a sandbox";
     (mode == Mode::DangerFullAccess).then(|| {
-        Problem::new(ErrorCode::ConfirmationRequired, "confirm", message)
-            .suggest(Some("Add --confirm, or use --mode workspace-write."))
+        let message = format!("must be given for mode danger-full-access: {reason}");
+        let problem = Problem::new(ErrorCode::ConfirmationRequired, "confirm", message)
+            .suggest(Some("Add --confirm, or use --mode workspace-write."));
+        Problem { consent: Some(reason), ..problem }
     })
 }
 

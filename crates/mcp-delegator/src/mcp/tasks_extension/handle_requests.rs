@@ -133,7 +133,7 @@ fn handle_status(
             let format =
                 handles::stored_format(&engine, handle)?.unwrap_or(state.toolbox.settings.default_format);
             let call = ToolCall::new(&commands::local::run::SPEC, format);
-            (call, AfterWait::Run { id: id.clone(), replayed: false })
+            (call, AfterWait::Run { id: id.clone(), replayed: false, origin: None })
         }
         Handle::Wait(wait) => {
             let call = ToolCall::new(&commands::local::wait::SPEC, wait.format);
