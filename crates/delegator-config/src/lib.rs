@@ -45,8 +45,8 @@ pub use problem::{ConfigError, ConfigWarning, Origin, Position, Problem, Problem
 pub use reference::reference;
 pub use resolve::SourcedSetting;
 pub use settings::{
-    AgentSettings, Containment, Envelope, HideStateDir, IdleCounts, RepositorySettings, SecretText, Settings,
-    ToolFormat,
+    AgentSettings, Containment, Envelope, Format, HideStateDir, IdleCounts, RepositorySettings, SecretText,
+    Settings, ToolFormat,
 };
 
 /// A configuration with problems, for commands that must work anyway.

@@ -112,6 +112,8 @@ pub struct Settings {
     pub output_schemas: bool,
     pub default_format: ToolFormat,
     pub tool_prefix: String,
+    /// Of the command line; `None`: whether a person reads decides.
+    pub format: Option<Format>,
     /// `None`: the surface (CLI, file or MCP) decides.
     pub envelope: Option<Envelope>,
     pub log_level: String,
@@ -248,6 +250,30 @@ pub enum HideStateDir {
 pub enum ToolFormat {
     Markdown,
     Json,
+}
+
+named_enum! {
+    #[derive(serde::Deserialize)]
+    #[serde(rename_all = "kebab-case")]
+    pub enum Format {
+        Human = "human",
+        Markdown = "markdown",
+        Json = "json",
+        Jsonl = "jsonl",
+    }
+}
+
+impl Format {
+    /// The format with this name, or with the name that other programs use.
+    pub fn named(name: &str) -> Option<Format> {
+        match name {
+            "human" | "text" | "plain" | "table" => Some(Format::Human),
+            "markdown" | "md" => Some(Format::Markdown),
+            "json" => Some(Format::Json),
+            "jsonl" | "ndjson" => Some(Format::Jsonl),
+            _ => None,
+        }
+    }
 }
 
 named_enum! {

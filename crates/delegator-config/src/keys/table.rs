@@ -6,7 +6,7 @@ use delegator_domain::task::{EnclosureChoice, Mode};
 use super::key::DefaultValue::{self, Cores, EmptyTable, Integer, List, Required, Text, Unset};
 use super::key::{Key, ProjectRight, Scope, ValueKind};
 use super::text_format::TextFormat;
-use crate::settings::Envelope;
+use crate::settings::{Envelope, Format};
 
 const SECONDS: &str = "seconds";
 const DAY_SEC: i64 = 86_400;
@@ -162,7 +162,7 @@ pub static KEYS: &[Key] = &[
         .about("Maximum stored size of the events, diffs and results in the database of the fleet; above it, workers delete the oldest finished tasks."),
     key(
         "toolsets",
-        ValueKind::Choices(&["local", "cloud", "registry", "extra", "codex-compat"]),
+        ValueKind::Choices(&["local", "cloud", "registry", "worktree", "extra", "codex-compat"]),
         List(&["local", "cloud", "registry"]),
     )
     .about("Groups of tools that the server offers."),
@@ -180,6 +180,8 @@ pub static KEYS: &[Key] = &[
         .about("Format of a tool response if the call does not specify one."),
     key("tool_prefix", ValueKind::Text(TextFormat::ToolPrefix), Text("_codex_"))
         .about("Prefix of every tool name."),
+    key("format", ValueKind::Choice(&Format::NAMES), Unset("human on a terminal, else json or jsonl"))
+        .about("Output format of the command line."),
     key("envelope", ValueKind::Choice(&Envelope::NAMES), Unset("depends on the surface"))
         .about("Envelope of JSON responses."),
     key("log_level", ValueKind::Choice(&["error", "warn", "info", "debug", "trace"]), Text("warn"))

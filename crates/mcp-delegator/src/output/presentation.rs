@@ -85,7 +85,7 @@ impl Presentation {
         config: &Config,
     ) -> Self {
         let raw = spec.raw.applies_to(input);
-        // If the configuration is invalid, the variable still selects the envelope of that error.
+        // If the configuration is invalid, the variables still select the presentation of that error.
         let in_variable = || process.variable("MCP_DELEGATOR_ENVELOPE").and_then(Envelope::from_name);
         let chosen = globals.envelope.or(config.settings.envelope).or_else(in_variable);
         let wants_json = globals.envelope.is_some() || (raw && !globals.fields.is_empty());
@@ -97,7 +97,13 @@ impl Presentation {
             None => (!raw).then_some(default),
         };
         let for_programs = if spec.streams { Format::Jsonl } else { Format::Json };
-        let on_screen = if process.is_unattended() { for_programs } else { Format::Human };
+        let in_variable = || process.variable("MCP_DELEGATOR_FORMAT").and_then(Format::from_name);
+        let on_screen = match config.settings.format.or_else(in_variable) {
+            Some(Format::Json) => for_programs,
+            Some(configured) => configured,
+            None if process.is_unattended() => for_programs,
+            None => Format::Human,
+        };
         let in_file =
             Rendering { format: format(Format::Json), envelope: chosen.unwrap_or(Envelope::Standard) };
         Presentation {

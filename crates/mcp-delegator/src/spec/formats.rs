@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-pub use delegator_config::Envelope;
+pub use delegator_config::{Envelope, Format};
 use delegator_domain::named_enum;
 
 named_enum! {

@@ -1,6 +1,6 @@
 //! The command line as a whole: help, typos, envelopes, formats, paging, truncation, pipes and terminals.
 
-use delegator_testkit::program::{World, output_of, read_text};
+use delegator_testkit::program::{RunOutput, World, output_of, read_text};
 use delegator_testkit::terminal::run_on_terminal;
 use serde_json::json;
 
@@ -249,11 +249,26 @@ fn the_raw_envelope_is_only_the_data() {
 
 #[test]
 fn the_envelope_comes_from_flag_then_variable_then_file() {
-    let success = |run: delegator_testkit::program::RunOutput| run.document().get("success").is_some();
+    let success = |run: RunOutput| run.document().get("success").is_some();
     assert!(success(world().config("envelope = 'standard'").run(["version"])));
     let both = world().config("envelope = 'standard'").variable("MCP_DELEGATOR_ENVELOPE", "agent");
     assert!(!success(both.run(["version"])));
     assert!(success(both.run(["version", "--envelope", "standard"])));
+}
+
+#[test]
+fn the_format_comes_from_flag_then_variable_then_file() {
+    let is_json = |run: RunOutput| serde_json::from_str::<serde_json::Value>(&run.stdout).is_ok();
+    let in_file = || world().config("format = 'human'");
+    assert!(!is_json(in_file().run(["doctor"])));
+    assert!(is_json(in_file().variable("MCP_DELEGATOR_FORMAT", "json").run(["doctor"])));
+    for args in [["--format", "json"], ["--envelope", "standard"]] {
+        assert!(is_json(in_file().run(["doctor", args[0], args[1]])), "{args:?}");
+    }
+    let broken = world().config("no_such_key = 1").variable("MCP_DELEGATOR_FORMAT", "human");
+    assert!(!is_json(broken.run(["exec", "x"])), "an error of the configuration is printed alike");
+    let unknown = world().variable("MCP_DELEGATOR_FORMAT", "yaml").run(["exec", "x"]);
+    assert_eq!(unknown.json()["error"]["code"], "CONFIG_INVALID", "{unknown:?}");
 }
 
 #[test]
