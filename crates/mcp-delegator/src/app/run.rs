@@ -30,7 +30,7 @@ use crate::output::presentation::{Presentation, RenderedOutput};
 use crate::output::printer::{Printer, WriteResult};
 use crate::output::screen::Screen;
 use crate::output::truncation::{DEFAULT_MAX_BYTES, SizeLimit, SizeUnit, truncate_to_fit};
-use crate::spec::formats::{Format, Globals};
+use crate::spec::formats::{Format, Globals, HelpLength};
 use crate::spec::process::Process;
 use crate::spec::{CallOrigin, CommandSpec, ConfigUse, PreflightContext, ROOT, RawOutput, Surface};
 
@@ -120,12 +120,16 @@ fn resolve_command(mut invocation: Invocation) -> ParsedCall {
             }
             (&version::SPEC, Map::new())
         }
-        Some(spec) if globals.schema && !globals.help => {
+        Some(spec) if globals.schema && globals.help.is_none() => {
             (&schema::SPEC, with_input("name", spec.name().into()))
         }
-        Some(spec) if !globals.help => return ParsedCall { spec, invocation, early_error: None },
+        Some(spec) if globals.help.is_none() => return ParsedCall { spec, invocation, early_error: None },
         _ if path.is_empty() => (&help::SPEC, Map::new()),
-        _ => (&help::SPEC, with_input("command", path.clone().into())),
+        _ => {
+            let mut input = with_input("command", path.clone().into());
+            input.insert("short".to_owned(), (globals.help == Some(HelpLength::Short)).into());
+            (&help::SPEC, input)
+        }
     };
     let invocation = Invocation { object, text_files: Vec::new(), ..invocation };
     ParsedCall { spec, invocation, early_error: None }

@@ -4,6 +4,7 @@
 use crate::commands::completions::{RawText, raw_text};
 use crate::commands::prelude::*;
 use crate::input::help;
+use crate::spec::formats::HelpLength;
 
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 pub struct Man {
@@ -31,7 +32,7 @@ pub fn run(context: &Context<'_>, input: Man) -> Result<CommandOutput, AppError>
     let presentation = context.screen.presentation;
     let text = presentation
         .writes_to_terminal()
-        .then(|| help::render_help(&command, presentation.body_style().columns));
+        .then(|| help::render_help(&command, HelpLength::Long, presentation.body_style().columns));
     let mut page = Vec::new();
     clap_mangen::Man::new(command).render(&mut page).map_err(|error| io_error("Writing the page", &error))?;
     let output = raw_text(page);

@@ -8,7 +8,7 @@ use clap::error::ErrorKind;
 use clap::{Arg, ArgAction, ArgMatches, Command, ValueHint};
 
 use crate::error::Problem;
-use crate::spec::formats::{ColorChoice, Envelope, Format, Globals, LogFormat};
+use crate::spec::formats::{ColorChoice, Envelope, Format, Globals, HelpLength, LogFormat};
 
 const HEADING: &str = "Output options";
 
@@ -70,9 +70,14 @@ pub fn args() -> Vec<Arg> {
         choice("color", "WHEN", colors, &ColorChoice::NAMES),
         choice("log-format", "FORMAT", "Format of logs on stderr: text or json", &LogFormat::NAMES),
         flag("schema", "Show the input and output schema of the command instead of running it"),
-        flag("help", "Show help").short('h'),
+        flag("short-help", "Show help without details and rarely needed inputs").short('h').long(None),
+        flag("help", "Show help"),
         flag("version", "Show the version").short('V'),
     ]
+}
+
+pub fn is_global(arg: &Arg) -> bool {
+    arg.get_help_heading() == Some(HEADING)
 }
 
 /// Whether an argument is a global flag, with or without `=value`.
@@ -122,7 +127,11 @@ pub fn parse(matches: &ArgMatches, problems: &mut Vec<Problem>) -> Globals {
         strict_warnings: parser.flag("strict-warnings"),
         log_format: parser.choice("log-format", LogFormat::from_name, &LogFormat::NAMES).unwrap_or_default(),
         color: parser.choice("color", ColorChoice::from_name, &ColorChoice::NAMES).unwrap_or_default(),
-        help: parser.flag("help"),
+        help: match (parser.flag("help"), parser.flag("short-help")) {
+            (true, _) => Some(HelpLength::Long),
+            (false, true) => Some(HelpLength::Short),
+            (false, false) => None,
+        },
         version: parser.flag("version"),
         schema: parser.flag("schema"),
     }

@@ -8,8 +8,9 @@ use textwrap::wrap_algorithms::wrap_first_fit;
 
 use crate::error::AppError;
 use crate::input::guess::UnknownWord;
-use crate::input::{tree, unknown_command};
+use crate::input::{globals, tree, unknown_command};
 use crate::spec::catalog::Catalog;
+use crate::spec::formats::HelpLength;
 use crate::spec::version::PROGRAM;
 
 pub fn command_at(catalog: Catalog, caller: &str, path: &[String]) -> Result<Command, AppError> {
@@ -42,18 +43,73 @@ pub fn command_at(catalog: Catalog, caller: &str, path: &[String]) -> Result<Com
 /// The widest help, also on a wide terminal: longer lines are hard to read.
 const MAX_COLUMNS: usize = 100;
 
-/// Renders the short help, one line per flag, with the long description of the command. On a terminal no line
-/// is longer than `columns`.
-pub fn render_help(command: &Command, columns: Option<usize>) -> String {
-    let about = command.get_long_about().or(command.get_about()).cloned().unwrap_or_default();
+/// Renders help with one line per flag, without the output options, which every command has. On a terminal no
+/// line is longer than `columns`.
+pub fn render_help(command: &Command, length: HelpLength, columns: Option<usize>) -> String {
+    let long_about = command.get_long_about().filter(|_| length == HelpLength::Long);
+    let about = long_about.or(command.get_about()).cloned().unwrap_or_default();
     let columns = columns.unwrap_or(MAX_COLUMNS).min(MAX_COLUMNS);
     let usage = command.clone().render_usage().to_string();
     let usage = wrap_usage(usage.trim_start_matches(USAGE), columns);
     let mut shown = command.clone().about(about).override_usage(usage).term_width(columns);
-    if let Some(examples) = command.get_after_help() {
-        shown = shown.after_help(wrap_examples(&examples.to_string(), columns));
+    shown = shown.mut_args(|arg| {
+        let is_rare = arg.is_hide_short_help_set();
+        let is_hidden =
+            arg.is_hide_set() || globals::is_global(&arg) || (length == HelpLength::Short && is_rare);
+        arg.hide(is_hidden).hide_short_help(false)
+    });
+    if command.get_name() == PROGRAM {
+        shown = shown.help_template(format!(
+            "{{about-with-newline}}\n{{usage-heading}} {{usage}}\n\n{}{{after-help}}",
+            groups(command, columns)
+        ));
+    } else if let Some(examples) = command.get_after_help() {
+        shown = match length {
+            HelpLength::Short => {
+                shown.after_help(format!("More: {} --help", command.get_bin_name().unwrap_or_default()))
+            }
+            HelpLength::Long => shown.after_help(wrap_examples(&examples.to_string(), columns)),
+        };
     }
     shown.render_help().to_string()
+}
+
+/// The options that every command has.
+pub fn output_options(columns: Option<usize>) -> String {
+    let columns = columns.unwrap_or(MAX_COLUMNS).min(MAX_COLUMNS);
+    let mut shown = Command::new(PROGRAM)
+        .disable_help_flag(true)
+        .disable_version_flag(true)
+        .args(globals::args())
+        .help_template("{options}")
+        .term_width(columns);
+    format!("Options of every command:\n{}", shown.render_help().to_string().trim_end())
+}
+
+/// The commands as the help of the program lists them: what matters every day first.
+const GROUPS: [(&str, &[&str]); 5] = [
+    ("Every day", &["run", "exec", "status", "wait", "results", "diff", "apply", "undo", "resume", "logs"]),
+    ("Tasks", &["retry", "review", "cancel", "send", "answer", "discard", "restore", "queue"]),
+    ("Setup", &["init", "demo", "setup", "doctor", "config", "notify", "import", "cleanup-registry"]),
+    ("Other machines", &["cloud", "env", "fleet", "worker"]),
+    (
+        "For programs",
+        &["serve", "local", "events", "schema", "manifest", "completions", "man", "version", "help"],
+    ),
+];
+
+fn groups(root: &Command, columns: usize) -> String {
+    const INDENT: usize = 20;
+    let entry = |name: &&str| {
+        let about = root.find_subcommand(name)?.get_about()?.to_string();
+        let options = textwrap::Options::new(columns).subsequent_indent("                    ");
+        Some(textwrap::fill(&format!("  {name:<width$}{about}", width = INDENT - 2), options) + "\n")
+    };
+    let group = |(title, names): &(&str, &[&str])| {
+        let entries: String = names.iter().filter_map(entry).collect();
+        format!("{title}:\n{entries}\n")
+    };
+    GROUPS.iter().map(group).collect::<String>().trim_end().to_owned()
 }
 
 /// clap writes it before the usage.
@@ -137,6 +193,18 @@ fn split_after(text: &str, separator: char, depth: usize) -> Vec<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn each_command_is_in_one_group() {
+        let root = tree::root(crate::app::command_list::catalog());
+        let visible = root.get_subcommands().filter(|command| !command.is_hide_set());
+        let mut commands: Vec<&str> = visible.map(Command::get_name).collect();
+        let mut grouped: Vec<&str> = GROUPS.iter().flat_map(|(_, names)| *names).copied().collect();
+        commands.sort_unstable();
+        grouped.sort_unstable();
+        assert_eq!(commands, grouped);
+        assert_eq!(GROUPS[0].1.len(), 10, "the first group is short");
+    }
 
     #[test]
     fn usage_is_wrapped_between_arguments() {

@@ -114,8 +114,9 @@ fn completable_arg(arg: &Arg, completers: &Completers, hide_flags: bool) -> Arg 
 }
 
 const AFTER_HELP: &str = "\
-In a pipe the output is one line of JSON; on a terminal it is text. Exit codes and error codes: docs/errors.md.
-Run 'mcp-delegator COMMAND --help' for details, or 'mcp-delegator manifest' for a machine-readable list.";
+Pages: 'mcp-delegator help agents', 'help config', 'help errors', and 'help output' with the options of every command.
+Run 'mcp-delegator COMMAND -h' for short help, --help for all of it, or 'mcp-delegator manifest' for a machine-readable list.
+In a pipe the output is one line of JSON; on a terminal it is text.";
 
 fn add_command(parent: Command, command: Command, path: &'static [&'static str]) -> Command {
     match path {
@@ -152,22 +153,23 @@ fn command_for(spec: &'static CommandSpec) -> Command {
 
 fn command_with_inputs(spec: &'static CommandSpec) -> Command {
     let mut command = command_for(spec);
-    for property in spec.inputs().properties {
+    let inputs = spec.inputs();
+    for property in &inputs.properties {
         if property.has(&Marker::Positional) {
-            command = command.arg(positional_arg(&property));
+            command = command.arg(positional_arg(property));
         }
-        command = command.arg(flag_arg(&property));
+        command = command.arg(flag_arg(property));
         if property.has(&Marker::Stdin) {
-            command = command.arg(file_arg(&property));
+            command = command.arg(file_arg(property));
         }
         if property.has(&Marker::StdinFlag) {
-            command = command.arg(stdin_arg(&property));
+            command = command.arg(stdin_arg(property));
         }
     }
-    for flag in spec.inputs().value_flags() {
+    for flag in inputs.value_flags() {
         command = command.arg(value_flags::arg(flag));
     }
-    if spec.inputs().task_input().is_some() {
+    if inputs.task_input().is_some() {
         command = command.arg(last_arg());
     }
     command
@@ -245,7 +247,8 @@ fn flag_arg(property: &Property) -> Arg {
         .help(help_text(property))
         .action(ArgAction::Append)
         .value_parser(value_parser(property))
-        .value_hint(value_hint(property));
+        .value_hint(value_hint(property))
+        .hide_short_help(property.has(&Marker::Advanced) && property.short_flag().is_none());
     let arg = property.former_name().into_iter().fold(arg, |arg, name| arg.alias(name.replace('_', "-")));
     match property.kind {
         PropertyType::Flag => arg

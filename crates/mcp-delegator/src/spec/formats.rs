@@ -5,26 +5,11 @@ use std::path::PathBuf;
 pub use delegator_config::{Envelope, Format};
 use delegator_domain::named_enum;
 
-named_enum! {
-    pub enum Format {
-        Human = "human",
-        Markdown = "markdown",
-        Json = "json",
-        Jsonl = "jsonl",
-    }
-}
-
-impl Format {
-    /// The format with this name, or with the name that other programs use.
-    pub fn named(name: &str) -> Option<Format> {
-        match name {
-            "human" | "text" | "plain" | "table" => Some(Format::Human),
-            "markdown" | "md" => Some(Format::Markdown),
-            "json" => Some(Format::Json),
-            "jsonl" | "ndjson" => Some(Format::Jsonl),
-            _ => None,
-        }
-    }
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HelpLength {
+    /// Without details, examples and rarely needed inputs.
+    Short,
+    Long,
 }
 
 named_enum! {
@@ -62,7 +47,7 @@ pub struct Globals {
     pub strict_warnings: bool,
     pub log_format: LogFormat,
     pub color: ColorChoice,
-    pub help: bool,
+    pub help: Option<HelpLength>,
     pub version: bool,
     pub schema: bool,
 }
