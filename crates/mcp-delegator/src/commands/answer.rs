@@ -41,6 +41,7 @@ pub const SPEC: CommandSpec = CommandSpec {
     details: "Without an answer it shows the open question. The first answer wins. An agent cannot answer its own question.",
     shape: Shape::Action("question_answered"),
     other_actions: &[QUESTION_SHOWN],
+    toolset: Toolset::Worktree,
     failures: &[ErrorCode::WrongState, ErrorCode::PolicyBlocked],
     examples: &[
         example("mcp-delegator answer T-local-…", "the open question and its options"),

@@ -49,6 +49,7 @@ pub const SPEC: CommandSpec = CommandSpec {
     shape: Shape::Action("diff_applied"),
     other_actions: &[APPLY_PLANNED, NOTHING_TO_APPLY, BRANCH_CREATED],
     network: true,
+    toolset: Toolset::Worktree,
     failures: &[
         ErrorCode::NotReady,
         ErrorCode::WrongState,

@@ -40,6 +40,7 @@ pub const SPEC: CommandSpec = CommandSpec {
     shape: Shape::Show("diff"),
     network: true,
     raw: RawOutput::Always,
+    toolset: Toolset::Worktree,
     failures: &[ErrorCode::NotReady, ErrorCode::WrongState, ErrorCode::Unsupported, ErrorCode::TimeoutWall],
     examples: &[
         example("mcp-delegator diff T-local-…", "what the task changed"),

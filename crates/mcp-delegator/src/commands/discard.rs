@@ -58,6 +58,7 @@ pub const SPEC: CommandSpec = CommandSpec {
     shape: Shape::Action("worktree_discarded"),
     danger: Danger::Destructive,
     idempotent: true,
+    toolset: Toolset::Worktree,
     failures: &[ErrorCode::NotReady, ErrorCode::WrongState, ErrorCode::Unsupported],
     examples: &[example(
         "mcp-delegator discard T-local-… --confirm-destructive",

@@ -40,6 +40,7 @@ pub struct SentData {
 pub const SPEC: CommandSpec = CommandSpec {
     details: "The message is stored and delivered in order; status and results show what became of it. A task that has not started yet gets it once it runs.",
     shape: Shape::Action("message_queued"),
+    toolset: Toolset::Worktree,
     failures: &[ErrorCode::WrongState, ErrorCode::NotReady, ErrorCode::Unsupported],
     examples: &[
         example("mcp-delegator send T-local-… 'Also update the changelog.'", "the number of the message"),

@@ -12,6 +12,8 @@ use crate::spec::version::PROGRAM;
 
 const INPUT: &str = "{input:";
 const SET: &str = "{set:";
+/// `Sign in` for a person; a model has to ask one.
+pub const SIGN_IN: &str = "{sign_in}";
 /// An input that is a flag even if it is the first one.
 const AGENT: &str = "agent";
 
@@ -73,11 +75,16 @@ impl CallSyntax<'_> {
         }
     }
 
-    /// Replaces `{input:NAME}` by the name that the caller uses, a flag or the input of a tool, and
-    /// `{set:NAME}` by the request to set a boolean input.
+    /// Replaces `{input:NAME}` by the name that the caller uses, a flag or the input of a tool, `{set:NAME}` by
+    /// the request to set a boolean input, and [`SIGN_IN`].
     fn name_inputs(self, text: &str) -> String {
+        let sign_in = match self {
+            CallSyntax::Commands => "Sign in",
+            CallSyntax::Tools(_) => "Ask the user to sign in",
+        };
+        let text = text.replace(SIGN_IN, sign_in);
         let mut named = String::new();
-        let mut rest = text;
+        let mut rest = text.as_str();
         while let Some(at) = [SET, INPUT].into_iter().filter_map(|marker| rest.find(marker)).min() {
             let (before, marked) = rest.split_at(at);
             named.push_str(before);
@@ -200,6 +207,14 @@ mod tests {
         assert_eq!(tool(&tools("local_wait"), &one), "_codex_local_wait");
         assert_eq!(tool(&tools("cloud_wait"), &one), "_codex_cloud_wait");
         assert_eq!(CallSyntax::Commands.render(&one).unwrap(), format!("mcp-delegator wait {cloud}"));
+    }
+
+    #[test]
+    fn a_model_asks_the_user_to_sign_in() {
+        let suggestion = Suggestion::from(format!("{SIGN_IN}: codex login"));
+        assert_eq!(CallSyntax::Commands.sentence(&suggestion), "Sign in: codex login");
+        let for_a_model = CallSyntax::Tools(&tools("local_wait")).sentence(&suggestion);
+        assert_eq!(for_a_model, "Ask the user to sign in: codex login");
     }
 
     #[test]

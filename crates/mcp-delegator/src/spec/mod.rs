@@ -117,7 +117,9 @@ pub enum Toolset {
     Local,
     Cloud,
     Registry,
-    /// Not among the fifteen default tools; served only if configured.
+    /// What finishes a task in a worktree or with questions; served only if configured.
+    Worktree,
+    /// The other tools that are served only if configured.
     Extra,
     /// Never an MCP tool: servers, live views, shell integration.
     Hidden,
@@ -129,6 +131,7 @@ impl Toolset {
             Toolset::Local => Some("local"),
             Toolset::Cloud => Some("cloud"),
             Toolset::Registry => Some("registry"),
+            Toolset::Worktree => Some("worktree"),
             Toolset::Extra => Some("extra"),
             Toolset::Hidden => None,
         }

@@ -169,8 +169,8 @@ fn schemas_use_only_widely_supported_keywords() {
     }
 }
 
-/// 2,610 tokens of o200k: this list has 4.31 bytes per token. The contract permits 12,000 bytes.
-const MAX_LIST_BYTES: usize = 11_250;
+/// About 2,650 tokens of o200k: this list has 4.31 bytes per token. The contract permits 12,000 bytes.
+const MAX_LIST_BYTES: usize = 11_400;
 
 #[test]
 fn the_tool_list_matches_its_snapshots_and_is_small() {
@@ -193,7 +193,8 @@ fn the_readme_lists_the_served_tools() {
         let path = folder.join(format!("{}.json", spec.tool_name("_codex_")));
         serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap()
     };
-    let is_default = |spec: &&CommandSpec| !matches!(spec.toolset, Toolset::Extra | Toolset::Hidden);
+    let is_default =
+        |spec: &&CommandSpec| !matches!(spec.toolset, Toolset::Worktree | Toolset::Extra | Toolset::Hidden);
     let mut table = "| tool | what it does |\n|---|---|\n".to_owned();
     for spec in catalog().iter().filter(is_default) {
         let tool = snapshot(spec);

@@ -190,15 +190,10 @@ fn without_elicitation_a_call_needs_confirm() {
         let refused = client.call(RUN, writing_call());
         assert_refused(&refused);
         let text = refused["content"][0]["text"].as_str().unwrap();
-        for part in [
-            "confirmation is not available",
-            "confirm: true",
-            "_codex_local_exec",
-            "without confirm",
-            "read-only",
-        ] {
+        for part in ["confirmation is not available", "Ask the user. If the user agrees", "confirm: true"] {
             assert!(text.contains(part), "{part}: {text}");
         }
+        assert!(!text.contains("local_exec") && !text.contains("read-only"), "a way around the user: {text}");
         let mut confirmed = writing_call();
         confirmed["confirm"] = json!(true);
         let result = client.envelope(RUN, confirmed);

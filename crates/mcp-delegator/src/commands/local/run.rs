@@ -77,7 +77,7 @@ impl InputRules for Run {
             Surface::Server => (input.writes() && self.confirm != Some(true)).then(|| {
                 let message = "must be true for a mode that writes";
                 Problem::new(ErrorCode::ConfirmationRequired, "confirm", message)
-                    .suggest(Some("Set confirm to true, or use mode read-only or preview."))
+                    .suggest(Some("Ask the user. If the user agrees, set confirm to true."))
             }),
         }
     }
@@ -111,7 +111,6 @@ pub fn run(context: &Context<'_>, input: Run) -> Result<Started, AppError> {
     if input.is_async || input.detach.detach {
         return Ok(accepted_output(&engine, submitted)?.into());
     }
-    let id = submitted.task.id;
     Ok(wait_for(submitted, timeout, None))
 }
 
@@ -121,6 +120,7 @@ fn wait_for(
     timeout: Option<Duration>,
     origin: Option<(&'static str, TaskId)>,
 ) -> Started {
+    let id = submitted.task.id;
     let ids = match submitted.attempts.as_slice() {
         [] => vec![id.clone()],
         attempts => attempts.iter().map(|task| task.id.clone()).collect(),

@@ -227,8 +227,7 @@ impl Server {
             let reported = report_seconds_while(progress, "Waiting for the user to confirm", limit, answer);
             outside_backlog(context, reported).await
         };
-        let exec_tool = self.state.toolbox.names.prefixed_name("local_exec");
-        if let Some(error) = answer.refusal(exec_tool.as_deref()) {
+        if let Some(error) = answer.refusal() {
             return Err(refuse(RefusedCall { error: error.into(), ..refused }));
         }
         confirmation::set_confirmed(&mut object);

@@ -138,12 +138,11 @@ impl Confirmation {
         }
     }
 
-    /// The error of a call, unless it was confirmed. `exec_tool` starts the same task without a confirmation.
-    ///
-    /// After a user's decision the error must not suggest how to bypass the user.
-    pub fn refusal(&self, exec_tool: Option<&str>) -> Option<AppError> {
+    /// The error of a call, unless it was confirmed. It names one way on, which is to ask the user, and after
+    /// a user's decision none.
+    pub fn refusal(&self) -> Option<AppError> {
         let quickly = |action: &str, time: &AnswerTime| {
-            time.filter(|time| *time < MIN_READING_TIME).map(|time| quickly_refused(action, time, exec_tool))
+            time.filter(|time| *time < MIN_READING_TIME).map(|time| quickly_refused(action, time))
         };
         let nothing_started = |why: &str, suggestion: &str| {
             AppError::new(ErrorCode::ConfirmationRequired, format!("{why} Nothing was started."))
@@ -165,7 +164,7 @@ impl Confirmation {
                 )
             }),
             Confirmation::Failed(problem) => {
-                unconfirmed(&format!("the client could not ask the user: {problem}"), &recipe(exec_tool))
+                unconfirmed(&format!("the client could not ask the user: {problem}"), ASK_THE_USER)
             }
             Confirmation::TimedOut => nothing_started(
                 &format!("The user did not answer the confirmation within {} s.", ANSWER_TIMEOUT.as_secs()),
@@ -173,32 +172,24 @@ impl Confirmation {
             ),
             Confirmation::Unavailable => {
                 let problem = "confirmation is not available in this client: it cannot ask a user";
-                unconfirmed(problem, &recipe(exec_tool))
+                unconfirmed(problem, ASK_THE_USER)
             }
         })
     }
 }
 
 /// The error after a refusal that may come from the user or from a client without one: true in both cases.
-fn quickly_refused(action: &str, time: Duration, exec_tool: Option<&str>) -> AppError {
+fn quickly_refused(action: &str, time: Duration) -> AppError {
     let problem = format!("the client {action} after {} ms", time.as_millis());
     let suggestion = format!(
-        "If the user declined, do not repeat the call in any form. If no user saw the question (headless client), \
-         confirmation is not available here. {}",
-        recipe(exec_tool)
+        "If the user declined, do not repeat the call in any form. If no user saw the question (headless client): \
+         {ASK_THE_USER}"
     );
     unconfirmed(&problem, &suggestion)
 }
 
-/// The calls that need no confirmation form.
-fn recipe(exec_tool: Option<&str>) -> String {
-    let exec = exec_tool
-        .map(|tool| format!(" or call {tool} with the same inputs, without confirm"))
-        .unwrap_or_default();
-    format!(
-        "If the user has agreed to this change, call again with confirm: true{exec}. Otherwise use mode read-only."
-    )
-}
+/// The way on where no form was shown to the user.
+pub const ASK_THE_USER: &str = "Ask the user. If the user agrees, call again with confirm: true.";
 
 fn unconfirmed(reason: &str, suggestion: &str) -> AppError {
     let problem = format!("is not true, and the call was not confirmed: {reason}");
@@ -229,24 +220,15 @@ mod tests {
     const SLOW: AnswerTime = Some(Duration::from_secs(5));
 
     #[test]
-    fn a_client_without_a_user_gets_the_alternatives() {
+    fn a_client_without_a_user_is_told_to_ask_the_user() {
         let failed = Confirmation::Failed("it responded with the error -32603: boom".to_owned());
         for answer in
             [Confirmation::Declined(QUICK), Confirmation::Dismissed(QUICK), Confirmation::Unavailable, failed]
         {
-            let error = answer.refusal(Some("_codex_local_exec")).unwrap();
+            let error = answer.refusal().unwrap();
             assert!(!error.message.contains("the user declined"), "{error:?}");
             let next = &error.suggestion.as_ref().unwrap().text;
-            let parts = [
-                "If the user has agreed",
-                "confirm: true",
-                "_codex_local_exec",
-                "without confirm",
-                "read-only",
-            ];
-            for part in parts {
-                assert!(next.contains(part), "{part}: {next}");
-            }
+            assert!(next.ends_with(ASK_THE_USER), "{next}");
             let is_quick = matches!(answer, Confirmation::Declined(_) | Confirmation::Dismissed(_));
             assert_eq!(next.starts_with("If the user declined, do not repeat the call"), is_quick, "{next}");
             assert_eq!(error.message.contains("after 20 ms"), is_quick, "{error:?}");
@@ -257,33 +239,31 @@ mod tests {
             );
             assert!(!error.context.contains_key("is_declined"), "{error:?}");
         }
-        let text = Confirmation::Unavailable.refusal(None).unwrap().suggestion.unwrap().text;
-        assert!(!text.contains("exec"), "{text}");
     }
 
     #[test]
     fn an_accepted_call_is_not_refused() {
-        assert!(Confirmation::Accepted.refusal(None).is_none());
+        assert!(Confirmation::Accepted.refusal().is_none());
     }
 
     #[test]
-    fn a_question_without_an_answer_comes_without_alternatives() {
-        let error = Confirmation::TimedOut.refusal(Some("_codex_local_exec")).unwrap();
+    fn a_question_without_an_answer_comes_without_a_way_on() {
+        let error = Confirmation::TimedOut.refusal().unwrap();
         assert!(error.message.contains("within 600 s. Nothing was started."), "{error:?}");
-        assert!(!error.suggestion.unwrap().text.contains("exec"));
+        assert!(!error.suggestion.unwrap().text.contains("confirm: true"));
     }
 
     #[test]
-    fn a_decision_of_the_user_comes_without_alternatives() {
+    fn a_decision_of_the_user_comes_without_a_way_on() {
         for time in [SLOW, None] {
-            let declined = Confirmation::Declined(time).refusal(Some("_codex_local_exec")).unwrap();
+            let declined = Confirmation::Declined(time).refusal().unwrap();
             assert!(declined.message.contains("the user declined"), "{declined:?}");
             assert_eq!(declined.context["is_declined"], true);
-            let dismissed = Confirmation::Dismissed(time).refusal(Some("_codex_local_exec")).unwrap();
+            let dismissed = Confirmation::Dismissed(time).refusal().unwrap();
             assert!(!dismissed.message.contains("declined"), "{dismissed:?}");
             for error in [declined, dismissed] {
                 let next = error.suggestion.unwrap().text;
-                assert!(!next.contains("confirm: true") && !next.contains("exec"), "{next}");
+                assert!(!next.contains("confirm: true"), "{next}");
             }
         }
     }

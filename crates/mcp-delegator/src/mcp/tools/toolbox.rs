@@ -25,7 +25,7 @@ pub struct Toolbox {
     pub settings: ToolListSettings,
 }
 
-const TOOLSETS: [&str; 5] = ["local", "cloud", "registry", "extra", codex_compat::TOOLSET];
+const TOOLSETS: [&str; 6] = ["local", "cloud", "registry", "worktree", "extra", codex_compat::TOOLSET];
 const DEFAULT_TOOLSETS: [&str; 3] = ["local", "cloud", "registry"];
 
 impl Toolbox {
@@ -130,7 +130,8 @@ fn is_compat_tool_served(tool: CompatTool, selection: &Settings) -> bool {
 fn is_selected(toolset: &str, name: &str, selection: &Settings) -> bool {
     let in_toolset = match selection.toolsets.as_slice() {
         [] => DEFAULT_TOOLSETS.contains(&toolset),
-        chosen => chosen.iter().any(|name| name == toolset),
+        // `extra` is everything besides the default tools.
+        chosen => chosen.iter().any(|name| name == toolset || (name == "extra" && toolset == "worktree")),
     };
     let is_named =
         |names: &[String]| names.iter().any(|given| matches_name(given, name, &selection.tool_prefix));

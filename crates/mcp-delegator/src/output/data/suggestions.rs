@@ -7,6 +7,7 @@
 use delegator_domain::task::{ExitStatus, FailureKind, LimitKind};
 use delegator_engine::{sandbox_advice, sign_in_command};
 
+use crate::output::call_syntax::SIGN_IN;
 use crate::output::prelude::*;
 
 pub const MAX_SUGGESTIONS: usize = 3;
@@ -130,9 +131,9 @@ fn by_kind(
 
 pub fn sign_in(agent: &str, is_remote: bool) -> String {
     match (sign_in_command(agent), is_remote) {
-        (Some(command), false) => format!("Sign in: {command}"),
-        (Some(command), true) => format!("Sign in on the worker: {command}"),
-        (None, _) => format!("Sign in to {agent}."),
+        (Some(command), false) => format!("{SIGN_IN}: {command}"),
+        (Some(command), true) => format!("{SIGN_IN} on the worker: {command}"),
+        (None, _) => format!("{SIGN_IN} to {agent}."),
     }
 }
 
