@@ -56,6 +56,7 @@ use system_port::System;
 
 pub use cancel::CancelReport;
 pub use changes::apply::{ApplyOptions, DiffApplication};
+pub use changes::list_worktrees::ListedWorktree;
 pub use changes::restore::{RestoreReport, RestoreRequest, RestoredTree};
 pub use changes::worktrees::{WorktreeApplication, WorktreeBranch};
 pub use conversations::messages::{MAX_MESSAGE_BYTES, SentMessage, TaskMessages};
@@ -131,6 +132,7 @@ pub use upkeep::retention::{PRUNE, prune};
 pub use wait::blocking::WaitOutcome;
 pub use wait::wait_loop::TaskProgress;
 pub use wait::wait_thread;
+pub use worktrees::content::WorktreeContent;
 pub use worktrees::plan::WorktreePlan;
 pub use worktrees::quota::WorktreeSize;
 pub use worktrees::recorded::{DiffOmissions, RecordedWorktree, WorktreeChanges, WorktreeState};

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use delegator_domain::task::TaskId;
 use delegator_git::{ApplyRequest, LeftOutReason, NewCommit};
-use delegator_registry::{ClaimKind, Registry, WorktreeEvent};
+use delegator_registry::{ClaimKind, Registry, TaskFile, WorktreeEvent};
 use delegator_supervisor::agent::Variables;
 
 use super::apply::{ApplyOptions, DiffApplication};
@@ -68,7 +68,7 @@ impl Changes<'_> {
         };
         let is_removed = !options.dry_run && {
             if changes.is_complete() || !changes.diff.is_empty() {
-                worktree.registry.record_worktree(owner, WorktreeEvent::Applied, self.engine.now_ms())?;
+                record_applied(worktree.registry, owner, &changes, self.engine.now_ms())?;
             }
             !options.keep && changes.is_complete() && worktree.remove(&changes)?
         };
@@ -110,7 +110,7 @@ impl Changes<'_> {
                 (commit, worktree_changes(registry, owner, environment)?)
             }
         };
-        registry.record_worktree(owner, WorktreeEvent::Applied, self.engine.now_ms())?;
+        record_applied(registry, owner, &changes, self.engine.now_ms())?;
         let is_removed = !keep && changes.left_out.is_empty() && worktree.remove(&changes)?;
         Ok(WorktreeBranch { branch: branch.to_owned(), commit, changes, is_removed })
     }
@@ -151,6 +151,19 @@ impl Changes<'_> {
         refuse_while_used(registry, owner)?;
         Ok(ClaimedWorktree { engine: self.engine, registry, owner, environment, _claim })
     }
+}
+
+/// Stores what was applied, too: later it tells whether the worktree has changed since.
+fn record_applied(
+    registry: &mut Registry,
+    owner: &TaskId,
+    changes: &WorktreeChanges,
+    now_ms: i64,
+) -> Result<()> {
+    if !changes.is_removed && changes.too_large.is_none() {
+        registry.dir().task(owner).write_durably(TaskFile::Diff, &changes.diff)?;
+    }
+    Ok(registry.record_worktree(owner, WorktreeEvent::Applied, now_ms)?)
 }
 
 fn plan_of(registry: &Registry, owner: &TaskId) -> Result<WorktreePlan> {

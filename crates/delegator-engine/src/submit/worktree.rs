@@ -13,10 +13,11 @@ use crate::shared::directories::remove_directory;
 use crate::shared::format_version::FormatVersion;
 use crate::shared::git_program::git;
 use crate::worktrees::plan::{BRANCH_FOLDER, WorktreePlan};
-use crate::worktrees::recorded::claim_worktree;
+use crate::worktrees::recorded::{RecordedWorktree, WorktreeState, claim_worktree};
 use delegator_domain::task::TaskId;
-use delegator_git::{LeftOut, Limits, TaskWorktree, find_source};
-use delegator_registry::{ClaimKind, Registry, WorktreeClaim};
+use delegator_git::{Git, LeftOut, Limits, TaskWorktree, find_source};
+use delegator_registry::{ClaimKind, Registry, Task, WorktreeClaim};
+use delegator_supervisor::agent::Variables;
 
 /// For finding the repository and storing uncommitted changes.
 const SUBMIT_TIMEOUT: Duration = Duration::from_secs(60);
@@ -59,9 +60,7 @@ pub(super) fn isolate(
         Isolation::New(request) => plan_worktree(engine, submission, request, id)?,
         Isolation::Of(owner) => {
             claim = Some(claim_worktree(engine, registry, owner, ClaimKind::Use)?);
-            let stored = registry.worktree(owner)?.filter(|stored| stored.removed_at_ms.is_none());
-            let stored = stored.ok_or_else(|| IsolationError::Gone { task: owner.clone() })?;
-            (WorktreePlan::of_stored(&stored)?, Vec::new())
+            existing_plan(registry, owner, &submission.environment)?
         }
     };
     submission.work_in(&plan);
@@ -110,16 +109,7 @@ fn plan_worktree(
         store: dir.join(format!("{id}.start")),
         private_dir: Some(git_dir.join(id.as_str())),
     };
-    let mut not_carried = Vec::new();
-    if request.carry_dirty {
-        delegator_registry::make_private_path(&worktree.store)
-            .map_err(EngineError::io("create the directory for uncommitted changes"))?;
-        let carried = worktree.carry(&git, CARRY_LIMITS, &worktree.store);
-        if carried.is_err() {
-            let _ = remove_directory(&worktree.store);
-        }
-        not_carried = carried.map_err(delegator_git::WorktreeError::from)?;
-    }
+    let not_carried = if request.carry_dirty { carry(&worktree, &git)? } else { Vec::new() };
     let plan = WorktreePlan {
         version: FormatVersion,
         owner: id.clone(),
@@ -128,6 +118,40 @@ fn plan_worktree(
         copy: request.copy.clone(),
         setup: request.setup.clone(),
     };
+    Ok((plan, not_carried))
+}
+
+/// Stores the user's uncommitted changes for a worktree. Returns those that it does not get.
+fn carry(worktree: &TaskWorktree, git: &Git) -> Result<Vec<LeftOut>> {
+    delegator_registry::make_private_path(&worktree.store)
+        .map_err(EngineError::io("create the directory for uncommitted changes"))?;
+    let carried = worktree.carry(git, CARRY_LIMITS, &worktree.store);
+    if carried.is_err() {
+        let _ = remove_directory(&worktree.store);
+    }
+    Ok(carried.map_err(delegator_git::WorktreeError::from)?)
+}
+
+/// The worktree of another task. One that was removed because nothing had changed in it is created again by
+/// the supervisor, with the uncommitted changes of now if it had some.
+fn existing_plan(
+    registry: &Registry,
+    owner: &TaskId,
+    environment: &Variables,
+) -> Result<(WorktreePlan, Vec<LeftOut>)> {
+    let gone = || IsolationError::Gone { task: owner.clone() };
+    let plan = WorktreePlan::of_stored(&registry.worktree(owner)?.ok_or_else(gone)?)?;
+    match RecordedWorktree::read(registry, owner)?.map(|found| found.state) {
+        Some(WorktreeState::Planned | WorktreeState::Present) => return Ok((plan, Vec::new())),
+        Some(WorktreeState::Unchanged) => {}
+        _ => return Err(gone().into()),
+    }
+    let has_carried = |task: Task| task.input.get("carry_dirty") == Some(&true.into());
+    if !registry.get(owner)?.is_some_and(has_carried) {
+        return Ok((plan, Vec::new()));
+    }
+    let git = git(environment, &plan.worktree.source.repository.top_level, SUBMIT_TIMEOUT)?;
+    let not_carried = carry(&plan.worktree, &git)?;
     Ok((plan, not_carried))
 }
 

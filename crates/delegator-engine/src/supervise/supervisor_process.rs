@@ -46,6 +46,7 @@ use crate::submit::promote::{start_all, with_promotion};
 use crate::upkeep::delivery::start_delivery_if_due;
 use crate::upkeep::leftovers::{remove_orphaned_launches, remove_temporary_dir, remove_wake_socket};
 use crate::upkeep::retention::start_pruning_if_due;
+use crate::worktrees::content::{WorktreeContent, remove_if};
 use crate::worktrees::plan::WorktreePlan;
 
 pub fn run_supervisor(engine: &Engine, id: &TaskId, nonce: &Nonce) -> Result<()> {
@@ -125,7 +126,7 @@ pub(crate) fn supervise_task(
     dir.announce_change();
     start_all(engine, &mut registry, claimed)?;
     crash_point(CrashPoint::SuccessorsStarted);
-    record_worktree_size(&mut registry, worktree.as_ref())?;
+    settle_worktree(engine, &mut registry, &dir, worktree.as_ref(), &environment)?;
     start_delivery_if_due(engine, &registry)?;
     start_pruning_if_due(engine, &mut registry)?;
     remove_orphaned_launches(engine, &mut registry)?;
@@ -141,8 +142,23 @@ fn merge_restore_points(dir: &TaskDir, environment: &Variables) {
     }
 }
 
-fn record_worktree_size(registry: &mut Registry, plan: Option<&WorktreePlan>) -> Result<()> {
+/// Removes a worktree in which nothing changed and that no other task uses; records the size of any other.
+fn settle_worktree(
+    engine: &Engine,
+    registry: &mut Registry,
+    dir: &TaskDir,
+    plan: Option<&WorktreePlan>,
+    environment: &Variables,
+) -> Result<()> {
     let Some(WorktreePlan { owner, worktree, .. }) = plan else { return Ok(()) };
+    // While it is compared, no command can use it, so one that certainly changed is not.
+    let has_changed =
+        |record: &Record| record.evidence.as_ref().is_some_and(|evidence| evidence.attributed.files() > 0);
+    let has_changed = Record::read(dir).ok().flatten().as_ref().is_some_and(has_changed);
+    let may_go = |content| matches!(content, WorktreeContent::Unchanged | WorktreeContent::Incomplete);
+    if !has_changed && matches!(remove_if(engine, registry, owner, environment, may_go), Ok(true)) {
+        return Ok(());
+    }
     Ok(registry.record_worktree_size(owner, disk_usage(&worktree.path) + disk_usage(&worktree.own_dir()))?)
 }
 

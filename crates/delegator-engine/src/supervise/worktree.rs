@@ -25,6 +25,7 @@ use crate::shared::git_program::git;
 use crate::shared::work_tree::untrusted_trees;
 use crate::submit::launch_file::Launch;
 use crate::worktrees::plan::WorktreePlan;
+use crate::worktrees::recorded::{RecordedWorktree, WorktreeState};
 
 /// For git. Writing a hundred thousand files takes seconds.
 const GIT_LIMIT: Duration = Duration::from_secs(10 * 60);
@@ -72,12 +73,20 @@ struct Step<'a> {
 
 impl Step<'_> {
     fn prepare(&self, ports: &TaskPorts) -> Result<(), StepError> {
-        let owner = &self.plan.owner;
-        if ports.registry.borrow().worktree(owner)?.is_some_and(|stored| stored.is_present()) {
+        let (owner, worktree) = (&self.plan.owner, &self.plan.worktree);
+        let recorded = RecordedWorktree::read(&ports.registry.borrow(), owner)?;
+        let state = recorded.map(|recorded| recorded.state);
+        if state == Some(WorktreeState::Present) {
             return Ok(());
         }
         if *owner != ports.id {
-            return Err(IsolationError::Gone { task: owner.clone() }.into());
+            if state != Some(WorktreeState::Unchanged) {
+                return Err(IsolationError::Gone { task: owner.clone() }.into());
+            }
+            // A supervisor that was killed while it created it again left these.
+            for left in [&worktree.path, &worktree.own_dir()] {
+                remove_directory(left).map_err(EngineError::io("remove the worktree"))?;
+            }
         }
         let created = self.create_and_record(ports)?;
         self.in_background(ports, || self.fill(created))

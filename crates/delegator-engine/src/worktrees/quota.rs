@@ -4,13 +4,13 @@
 use std::path::Path;
 
 use delegator_domain::task::TaskId;
-use delegator_registry::{ClaimKind, Registry, StoredWorktree};
+use delegator_registry::{Registry, StoredWorktree};
 use delegator_supervisor::agent::Variables;
 
 use crate::Worktrees;
 use crate::error::{IsolationError, Result};
 use crate::shared::directories::disk_usage;
-use crate::worktrees::recorded::ClaimedWorktree;
+use crate::worktrees::content::{WorktreeContent, remove_if};
 
 const MAX_NAMED: usize = 5;
 
@@ -35,12 +35,13 @@ impl Worktrees<'_> {
         let Some(mut registry) = self.engine.find_registry()? else { return Ok(()) };
         let mut sizes = sizes(&mut registry)?;
         let used = |sizes: &[WorktreeSize]| sizes.iter().map(|size| size.bytes).sum::<u64>();
+        let is_unchanged = |content| content == WorktreeContent::Unchanged;
         let mut next = 0;
         while used(&sizes) > quota
             && let Some(size) = sizes.get(next)
         {
             // A worktree that cannot be examined or removed is needed.
-            match self.remove_unneeded(&mut registry, &size.owner, environment) {
+            match remove_if(self.engine, &mut registry, &size.owner, environment, is_unchanged) {
                 Ok(true) => drop(sizes.remove(next)),
                 Ok(false) | Err(_) => next += 1,
             }
@@ -53,34 +54,19 @@ impl Worktrees<'_> {
             _ => Ok(()),
         }
     }
-
-    /// Removes a worktree that no task uses and in which nothing changed. Returns whether it did.
-    fn remove_unneeded(
-        &self,
-        registry: &mut Registry,
-        owner: &TaskId,
-        environment: &Variables,
-    ) -> Result<bool> {
-        let claim = registry.dir().task(owner).try_claim_worktree(ClaimKind::Removal)?;
-        let is_unused = registry.live_tasks_in_worktree(owner).is_ok_and(|tasks| tasks.is_empty());
-        let Some(_claim) = claim.filter(|_| is_unused) else { return Ok(false) };
-        let mut worktree = ClaimedWorktree { engine: self.engine, registry, owner, environment, _claim };
-        let changes = worktree.changes()?;
-        let is_unneeded = changes.diff.is_empty() && changes.is_complete();
-        Ok(is_unneeded && worktree.remove(&changes)?)
-    }
 }
 
 fn sizes(registry: &mut Registry) -> Result<Vec<WorktreeSize>> {
     let present = registry.present_worktrees()?;
-    let mut sizes = Vec::new();
-    for worktree in present.into_iter().filter(StoredWorktree::is_present) {
-        let bytes = match worktree.bytes {
-            Some(bytes) => bytes,
-            // Its task has not ended.
-            None => disk_usage(Path::new(&worktree.path)),
-        };
-        sizes.push(WorktreeSize { owner: worktree.owner, path: worktree.path, bytes });
-    }
-    Ok(sizes)
+    let size = |worktree: StoredWorktree| WorktreeSize {
+        bytes: size_of(&worktree),
+        owner: worktree.owner,
+        path: worktree.path,
+    };
+    Ok(present.into_iter().filter(StoredWorktree::is_present).map(size).collect())
+}
+
+/// As measured at the end of its last task; while one works in it, of its files now.
+pub(crate) fn size_of(worktree: &StoredWorktree) -> u64 {
+    worktree.bytes.unwrap_or_else(|| disk_usage(Path::new(&worktree.path)))
 }

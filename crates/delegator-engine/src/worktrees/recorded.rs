@@ -53,7 +53,7 @@ impl RecordedWorktree {
             path: plan.worktree.path,
             branch: plan.worktree.branch,
             base: plan.worktree.source.commit,
-            state: WorktreeState::of(&stored),
+            state: WorktreeState::of(registry, &stored)?,
         }))
     }
 }
@@ -66,17 +66,24 @@ named_enum! {
         /// Its changes were applied, and it was removed.
         Applied = "applied",
         Discarded = "discarded",
+        /// It was removed because nothing had changed in it. A task that continues there gets it again.
+        Unchanged = "unchanged",
     }
 }
 
 impl WorktreeState {
-    fn of(stored: &StoredWorktree) -> WorktreeState {
-        match (stored.removed_at_ms, stored.applied_at_ms, stored.created_at_ms) {
+    fn of(registry: &Registry, stored: &StoredWorktree) -> Result<WorktreeState> {
+        Ok(match (stored.removed_at_ms, stored.applied_at_ms, stored.created_at_ms) {
             (None, _, None) => WorktreeState::Planned,
             (None, _, Some(_)) => WorktreeState::Present,
             (Some(_), Some(_), _) => WorktreeState::Applied,
-            (Some(_), None, _) => WorktreeState::Discarded,
-        }
+            (Some(_), None, None) => WorktreeState::Discarded,
+            (Some(_), None, Some(_)) => {
+                let changes = WorktreeChanges::stored(registry, &stored.owner)?;
+                let is_unchanged = !changes.is_lost && changes.diff.is_empty() && changes.is_complete();
+                if is_unchanged { WorktreeState::Unchanged } else { WorktreeState::Discarded }
+            }
+        })
     }
 }
 
@@ -337,6 +344,11 @@ impl PresentWorktree {
 
     pub(crate) fn compare(&self, temp_dir: &Path) -> Result<WorkTreeDiff> {
         let found = self.plan.worktree.diff(&self.git, temp_dir);
+        Ok(found.map_err(delegator_git::WorktreeError::from)?)
+    }
+
+    pub(crate) fn has_unique_commits(&self) -> Result<bool> {
+        let found = self.plan.worktree.has_unique_commits(&self.git);
         Ok(found.map_err(delegator_git::WorktreeError::from)?)
     }
 }

@@ -50,14 +50,14 @@ impl TaskWorktree {
         head.commit.filter(|commit| *commit != self.source.commit)
     }
 
-    /// Whether a ref has a commit that the worktree did not start with, on whichever branch.
-    pub(super) fn has_commits(&self) -> bool {
-        let Some(refs) = self.private_file("refs") else { return self.agent_head().is_some() };
+    /// The commits of all refs that the worktree did not start with.
+    pub(super) fn new_commits(&self) -> BTreeSet<String> {
+        let Some(refs) = self.private_file("refs") else { return self.agent_head().into_iter().collect() };
         let (mut known, common_dir) = (ids_in(&refs), self.common_dir());
         known.insert(self.source.commit.clone());
         let mut files = vec![self.git_dir().join("HEAD"), common_dir.join("packed-refs")];
         files.extend(list_files(common_dir.join("refs"), MAX_REF_FILES));
-        files.iter().flat_map(|file| ids_in(file)).any(|id| !known.contains(&id))
+        files.iter().flat_map(|file| ids_in(file)).filter(|id| !known.contains(id)).collect()
     }
 
     /// Makes the objects that the agent wrote readable for a git directory of ours: as links, or as copies.

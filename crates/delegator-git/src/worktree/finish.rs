@@ -13,6 +13,9 @@ use crate::run::Git;
 use crate::task_diff::{History, Listed, NewCommit, TreeListing, WorkTreeDiff, list_in};
 use crate::tree_writer::{RefChange, TreeWriter};
 
+/// Refs with more commits than this are not compared with the user's repository.
+const MAX_COMPARED_COMMITS: usize = 100;
+
 impl TaskWorktree {
     /// What changed in the worktree since it was created, without what the setup changed. The diff applies to
     /// the state that the worktree started from.
@@ -24,7 +27,7 @@ impl TaskWorktree {
         let files = listed.scratch.tree_files(after_setup.as_ref().unwrap_or(&base))?;
         let before = TreeListing { files, unread: self.unread_after_setup()? };
         let mut diff = WorkTreeDiff::since(listed, &base, &before)?;
-        if !diff.diff.has_changes() && self.has_commits() {
+        if !diff.diff.has_changes() && !self.new_commits().is_empty() {
             diff.left_out.push(LeftOut::new(self.branch.as_bytes(), LeftOutReason::Commits, 0));
         }
         Ok(diff)
@@ -87,6 +90,21 @@ impl TaskWorktree {
 
     pub fn branch_commit(&self, git: &Git, branch: &str) -> Result<Option<String>, WorktreeError> {
         Ok(self.source.repository.resolve_ref(git, &format!("refs/heads/{branch}"))?)
+    }
+
+    /// Whether the worktree has commits that no branch, tag or remote branch of the user's repository has.
+    pub fn has_unique_commits(&self, git: &Git) -> Result<bool> {
+        let commits = self.new_commits();
+        if commits.is_empty() || commits.len() > MAX_COMPARED_COMMITS {
+            return Ok(!commits.is_empty());
+        }
+        let mut args: Vec<String> = ["rev-list", "--max-count=1"].map(str::to_owned).into();
+        args.extend(commits);
+        // The branch of a linked worktree is one of the user's repository.
+        args.extend(["--not".to_owned(), format!("--exclude={}", self.branch)]);
+        args.extend(["--branches", "--tags", "--remotes"].map(str::to_owned));
+        // git fails on a commit that the repository does not have.
+        Ok(self.source.repository.run(git, args).map_or(true, |found| !found.is_empty()))
     }
 
     /// Deletes the git directory of the worktree and its ref. The caller deletes the files and the store.

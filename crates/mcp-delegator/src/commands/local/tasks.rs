@@ -200,7 +200,9 @@ fn isolation(
         (None, Some(Reviewed::Predecessor) | None) => None,
     };
     let worktree = earlier.map(|task| engine.worktrees().of(&task)).transpose()?.flatten();
-    let present = worktree.filter(|worktree| worktree.state == WorktreeState::Present);
+    // One that was removed because nothing had changed in it is created again.
+    let is_usable = |state| matches!(state, WorktreeState::Present | WorktreeState::Unchanged);
+    let present = worktree.filter(|worktree| is_usable(worktree.state));
     Ok(match (inputs.isolation, present) {
         (Some(inputs::Isolation::None), _) | (None, None) => Isolation::None,
         (_, Some(worktree)) => Isolation::Of(worktree.owner),

@@ -133,7 +133,7 @@ pub struct WorktreeData {
     /// The directory in which an isolated task works.
     #[schemars(extend("x-optional" = true))]
     pub worktree: String,
-    #[schemars(extend("enum" = ["planned", "present", "applied", "discarded"], "x-optional" = true))]
+    #[schemars(extend("enum" = WorktreeState::NAMES, "x-optional" = true))]
     pub worktree_state: &'static str,
     /// Takes the changes, while the worktree exists.
     #[serde(skip_serializing_if = "Option::is_none")]
