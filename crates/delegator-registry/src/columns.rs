@@ -8,7 +8,9 @@ use std::collections::BTreeMap;
 use delegator_domain::message::{Delivery, MessageNumber, MessageState};
 use delegator_domain::notification::{Channel, DeliveryState, NotifyPlan, SubjectKind};
 use delegator_domain::question::{AnswerOption, QuestionKind, QuestionNumber, QuestionState};
-use delegator_domain::task::{ChainOutcome, GroupId, LimitKind, Mode, Provider, SandboxKind, State, TaskId};
+use delegator_domain::task::{
+    ChainOutcome, GroupId, LimitKind, Mode, Provider, SandboxKind, State, TaskId, Verification,
+};
 use rusqlite::Row;
 use rusqlite::types::Type;
 use serde_json::Value;
@@ -98,6 +100,7 @@ text_columns! {
     SubjectKind: SubjectKind::from_name,
     Channel: Channel::from_name,
     DeliveryState: DeliveryState::from_name,
+    Verification: Verification::from_name,
     BTreeMap<String, String>: from_json,
     Value: from_json,
     Vec<AnswerOption>: from_json,

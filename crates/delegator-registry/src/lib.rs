@@ -49,6 +49,7 @@ pub use ops::agent_pauses::AgentPause;
 pub use ops::attempt::{BeginOutcome, GiveBackOutcome};
 pub use ops::claim::{BlockedBy, Claim, MAX_CLAIMS_PER_CALL, Promotion, QueueEntry};
 pub use ops::end::CancelOutcome;
+pub use ops::history::{GroupUsage, HistoryOutcome, HistoryQuery, HistoryTask, IndexedTask, UsageGroup};
 pub use ops::import::ImportedSession;
 pub use ops::leftovers::{Leftover, LeftoverKind};
 pub use ops::list::{EndedPage, Filter, OldestPage, Page};

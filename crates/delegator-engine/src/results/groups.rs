@@ -142,7 +142,7 @@ pub(super) fn only_match<T: ToString>(mut found: Vec<T>, given: &str, unknown: E
     }
 }
 
-fn verification(task: &Task, record: Option<&Record>) -> Option<Verification> {
+pub(super) fn verification(task: &Task, record: Option<&Record>) -> Option<Verification> {
     let has_verify = task.input.get("verify").is_some_and(|verify| !verify.is_null());
     let not_run =
         || task.ended.as_ref().filter(|_| has_verify).map(|ended| Verification::not_run(&ended.end));

@@ -2,6 +2,7 @@
 //! pass, so that a task whose supervisor died is not reported as running.
 
 pub(crate) mod groups;
+pub(crate) mod history;
 pub(crate) mod import;
 pub(crate) mod overview;
 pub(crate) mod task_queries;

@@ -11,7 +11,7 @@ use std::path::Path;
 use delegator_domain::crash::{CrashPoint, crash_point};
 use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 
-use super::begin_write::busy_handler;
+use super::begin_write::{begin_write, busy_handler};
 use super::schema::{self, APPLICATION_ID, LATEST, Versions};
 use crate::error::{RegistryError, Result, is_disk_full, map_sqlite_error};
 use crate::files::durable;
@@ -64,9 +64,26 @@ pub(crate) fn open_existing(dir: &StateDir) -> Result<(Connection, FileMark)> {
         IntegrityCheck::IfCheap if size <= SMALL_FILE_BYTES => quick_check(&file, &db)?,
         IntegrityCheck::IfCheap | IntegrityCheck::Header => {}
     }
+    if versions.schema < LATEST {
+        migrate(dir, &db).map_err(|error| map_sqlite_error(&file, error))?;
+    }
     // The metadata from before opening: if the file was replaced meanwhile, the mark must not match.
     let mark = FileMark::new(&found, &db).map_err(|error| map_sqlite_error(&file, error))?;
     Ok((db, mark))
+}
+
+/// Migrates the schema, unless another process has just done so. Releases reserved space for it on a full disk.
+fn migrate(dir: &StateDir, db: &Connection) -> rusqlite::Result<()> {
+    loop {
+        let migrated = begin_write(db).and_then(|transaction| {
+            schema::migrate(&transaction)?;
+            transaction.commit()
+        });
+        match migrated {
+            Err(error) if is_disk_full(&error) && dir.reserve_file.release_slice().unwrap_or(false) => {}
+            other => return other,
+        }
+    }
 }
 
 /// Identifies the opened file and its schema version.

@@ -8,8 +8,14 @@ use rusqlite::{Connection, OptionalExtension, ToSql};
 
 const SCHEMA: &str = include_str!("schema.sql");
 
-/// The newest schema this program knows. A change of `schema.sql` after the first release needs a migration.
-pub(crate) const LATEST: i64 = 1;
+/// What led from each version to the next, beginning with version 2. Migrations only add, and are only appended.
+const MIGRATIONS: [&str; 1] = [include_str!("migrations/2.sql")];
+
+/// The newest schema this program knows.
+pub(crate) const LATEST: i64 = 1 + MIGRATIONS.len() as i64;
+
+/// The schema that a program must know to write the newest one.
+const MIN_WRITER: i64 = 1;
 
 /// Marks a file as ours ("mcpd"), so that another program's database is not opened as a registry.
 pub(crate) const APPLICATION_ID: i64 = 0x6D63_7064;
@@ -55,11 +61,24 @@ pub(crate) fn set_meta(db: &Connection, key: &str, value: impl ToSql) -> rusqlit
 
 pub(crate) fn create(db: &Connection) -> rusqlite::Result<()> {
     db.execute_batch(SCHEMA)?;
+    set_meta(db, "min_writer_version", MIN_WRITER)?;
+    db.pragma_update(None, "user_version", 1)?;
+    db.pragma_update(None, "application_id", APPLICATION_ID)?;
+    migrate(db)
+}
+
+/// Brings an older schema to the newest version, in the transaction of the caller. A newer one stays as it is.
+pub(crate) fn migrate(db: &Connection) -> rusqlite::Result<()> {
+    let found: i64 = db.pragma_query_value(None, "user_version", |row| row.get(0))?;
+    if found >= LATEST {
+        return Ok(());
+    }
+    for (_, migration) in (2..).zip(MIGRATIONS).filter(|(version, _)| *version > found) {
+        db.execute_batch(migration)?;
+    }
     set_meta(db, "schema_version", LATEST)?;
-    set_meta(db, "min_writer_version", LATEST)?;
     set_meta(db, "written_by", env!("CARGO_PKG_VERSION"))?;
-    db.pragma_update(None, "user_version", LATEST)?;
-    db.pragma_update(None, "application_id", APPLICATION_ID)
+    db.pragma_update(None, "user_version", LATEST)
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ pub(crate) mod attempt;
 pub(crate) mod chain;
 pub(crate) mod claim;
 pub(crate) mod end;
+pub(crate) mod history;
 pub(crate) mod import;
 pub(crate) mod leftovers;
 pub(crate) mod list;

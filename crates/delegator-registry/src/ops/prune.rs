@@ -11,6 +11,7 @@ use delegator_domain::task::TaskId;
 use rusqlite::Connection;
 
 use super::chain;
+use super::history;
 use super::restore_points::{self, PointToRecord};
 use super::worktrees;
 use crate::error::{RegistryError, Result};
@@ -116,6 +117,7 @@ fn delete_row(
     }
     restore_points::record(db, stored.seq, id, points.map_or(&[], Vec::as_slice))?;
     db.execute("INSERT OR IGNORE INTO forgotten (id) VALUES (?1)", [id.as_str()])?;
+    history::delete_words(db, stored.seq)?;
     db.execute("DELETE FROM tasks WHERE seq = ?1", [stored.seq])?;
     outcome.pruned.push(id.clone());
     Ok(())

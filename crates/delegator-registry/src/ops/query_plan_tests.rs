@@ -7,7 +7,7 @@ use delegator_domain::task::{State, TaskLocation};
 use rusqlite::{Connection, params_from_iter, types::Value};
 
 use super::list::{self, Filter};
-use super::{chain, claim, end, messages, notifications, queries, questions, remote, submit, usage};
+use super::{chain, claim, end, history, messages, notifications, queries, questions, remote, submit, usage};
 use crate::database::schema;
 
 fn database() -> Connection {
@@ -59,6 +59,8 @@ fn queries_use_their_index() {
         (chain::IS_GROUP, "SEARCH tasks USING COVERING INDEX tasks_group"),
         (chain::GROUPS_BY_BEGINNING, "SEARCH tasks USING COVERING INDEX tasks_group"),
         (queries::POSITION, "INDEX tasks_awaits"),
+        (history::NOT_IN_HISTORY, "SEARCH tasks USING COVERING INDEX tasks_state"),
+        (history::NOT_IN_HISTORY, "COVERING INDEX tasks_ended"),
         (messages::FIRST_QUEUED, "SEARCH messages USING INDEX messages_state"),
         (messages::COUNT_BY_STATE, "SEARCH messages USING COVERING INDEX messages_state"),
         (messages::LAST, "SEARCH messages USING PRIMARY KEY"),

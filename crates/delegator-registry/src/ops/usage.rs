@@ -50,11 +50,11 @@ const MAX_GROUPS: u32 = 100;
 /// Limit for ended tasks that are read to find durations.
 const MAX_SCANNED: u32 = 500;
 
-const SUMS: &str = "count(*) AS tasks, count(*) - count(usage.task) AS without_tokens, \
+pub(crate) const SUMS: &str = "count(*) AS tasks, count(*) - count(usage.task) AS without_tokens, \
      coalesce(sum(ran_ms), 0) AS ran_ms, coalesce(sum(input_tokens), 0) AS input, \
      coalesce(sum(cached_input_tokens), 0) AS cached_input, coalesce(sum(output_tokens), 0) AS output, \
      coalesce(sum(reasoning_output_tokens), 0) AS reasoning_output, sum(cost_microdollars) AS microdollars";
-const FROM_TASKS: &str = "FROM tasks LEFT JOIN usage ON usage.task = tasks.seq";
+pub(crate) const FROM_TASKS: &str = "FROM tasks LEFT JOIN usage ON usage.task = tasks.seq";
 
 impl Registry {
     /// The usage of ended tasks; only of these, if there are any. Lists at most `limit` single tasks.

@@ -9,6 +9,7 @@ mod damage;
 mod files;
 mod full_disk;
 mod groups;
+mod history;
 mod invariants;
 mod lifecycle;
 mod listing;
