@@ -4,8 +4,9 @@ use std::sync::LazyLock;
 
 use crate::commands::{
     Command, CommandList, answer, apply, cancel, cleanup_registry, cloud, completions, config_show, demo,
-    diff, discard, doctor, env, events, fleet, help, import, init, local, logs, man, manifest, notify,
-    prepare, queue, restore, retry, review, schema, send, setup, version, worker,
+    diff, discard, doctor, env, events, fleet, help, history, import, init, local, logs, man, manifest,
+    notify, prepare, queue, restore, retry, review, schema, send, setup, show, usage, version, worker,
+    worktrees,
 };
 use crate::mcp::serve;
 use crate::spec::catalog::Catalog;
@@ -56,8 +57,13 @@ pub const COMMANDS: &[Command] = commands! {
     diff::SPEC => diff::run,
     apply::SPEC => apply::run,
     discard::SPEC => discard::run,
+    worktrees::SPEC => worktrees::run,
+    worktrees::prune::SPEC => worktrees::prune::run,
     restore::SPEC => restore::run,
     restore::undo::SPEC => restore::undo::run,
+    show::SPEC => show::run,
+    history::SPEC => history::run,
+    usage::SPEC => usage::run,
     events::normalize::SPEC => events::normalize::run,
     events::summarize::SPEC => events::summarize::run,
     events::follow::SPEC => events::follow::run,

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use delegator_config::built_in_default;
 use delegator_domain::task::{EnvPolicyName, Mode, RunSettings, TaskId};
 use delegator_engine::VerifyCommand;
+use jiff::{Span, SpanRelativeTo, Timestamp};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -346,6 +347,20 @@ pub struct TaskIdInput {
     /// Task id
     #[schemars(extend("x-markers" = [Marker::Positional, Marker::SelfExplanatory]))]
     pub task_id: TaskRef,
+}
+
+/// The time before which this much has passed, such as `7d` or `1h 30m`; a day has 24 hours.
+pub fn since_ms(given: &str) -> Option<i64> {
+    let span: Span = given.trim().parse().ok()?;
+    let length =
+        span.to_duration(SpanRelativeTo::days_are_24_hours()).ok().filter(|length| !length.is_negative())?;
+    Timestamp::now().checked_sub(length).ok().map(Timestamp::as_millisecond)
+}
+
+pub fn since_problem(given: Option<&str>) -> Option<Problem> {
+    let given = given.filter(|given| since_ms(given).is_none())?;
+    let problem = Problem::invalid("since", "must be a duration").value(given.into());
+    Some(problem.suggest(Some("Give for example 7d or 12h.")))
 }
 
 /// Whether a command that starts a task returns at once.

@@ -45,7 +45,10 @@ pub fn locate(catalog: Catalog, args: &[OsString]) -> LocatedCommand {
         if std::mem::take(&mut skip_value) {
             continue;
         }
-        if word == "--" || located.spec(catalog).is_some() {
+        let next_words = catalog.names_below(&located.path);
+        // A command can have a further command below its name, directly behind it.
+        let is_complete = located.spec(catalog).is_some() && !next_words.contains(&word.as_ref());
+        if word == "--" || is_complete {
             break;
         }
         if word.len() > 1 && word.starts_with('-') {
@@ -53,7 +56,7 @@ pub fn locate(catalog: Catalog, args: &[OsString]) -> LocatedCommand {
             after_unknown_flag = !skip_value && !globals::is_known(&word) && !word.contains('=');
             continue;
         }
-        if catalog.names_below(&located.path).contains(&word.as_ref()) {
+        if next_words.contains(&word.as_ref()) {
             located.path.push(word.into_owned());
             located.path_indexes.push(index);
         } else if !after_unknown_flag {
@@ -98,5 +101,14 @@ mod tests {
         assert_eq!(locate_in("p -- manifest"), (vec![], None));
         assert_eq!(locate_in("p config"), (vec!["config".into()], None));
         assert_eq!(locate_in("p fix run"), (vec![], Some(1)));
+    }
+
+    #[test]
+    fn a_command_may_have_commands_below_it() {
+        let path = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
+        assert_eq!(locate_in("p worktrees"), (path(&["worktrees"]), None));
+        assert_eq!(locate_in("p worktrees prune --dry-run"), (path(&["worktrees", "prune"]), None));
+        assert_eq!(locate_in("p worktrees prnue"), (path(&["worktrees"]), None));
+        assert_eq!(locate_in("p status worktrees prune"), (path(&["status"]), None));
     }
 }

@@ -14,6 +14,7 @@ mod crashes;
 mod enclosure;
 mod events;
 mod evidence;
+mod history;
 mod idle_agents;
 mod interrupted_writes;
 mod lifecycle;

@@ -258,9 +258,12 @@ fn a_task_is_not_accepted_into_a_worktree_that_is_being_removed() {
     let pruning = [&["local", "exec", "true"], &ISOLATED[..]].concat();
     for (command, needs_id) in [(vec!["discard", CONFIRM], true), (vec!["apply"], true), (pruning, false)] {
         // The quota prunes only what did not change.
-        let modules = "mkdir node_modules; head -c 3000000 /dev/zero > node_modules/x";
+        let modules = "mkdir node_modules; head -c 3000000 /dev/zero > node_modules/x; echo one > one";
         let text = if needs_id { "echo one > one" } else { modules };
         let (id, worktree) = completed(&stage, text, &[]);
+        if !needs_id {
+            std::fs::remove_file(worktree.join("one")).unwrap();
+        }
         let args: Vec<&str> = command.iter().copied().chain(needs_id.then_some(id.as_str())).collect();
         let mut slow = stage.world.command(&args);
         let child = slow.env("PATH", &slow_path).stdout(std::process::Stdio::piped()).spawn().unwrap();
@@ -378,4 +381,81 @@ fn what_cannot_be_isolated_is_refused_before_anything_starts() {
     for command in [&["apply", id][..], &["discard", id, CONFIRM]] {
         assert_eq!(stage.run_json(command)["error"]["code"], "UNSUPPORTED");
     }
+}
+
+/// What `worktrees` says about the worktree of a task; null if it is not listed.
+fn listed(stage: &Stage, id: &str) -> Value {
+    let list = stage.run_json(&["worktrees"]);
+    let all = list["data"]["worktrees"].as_array().unwrap_or_else(|| panic!("{list}")).clone();
+    all.into_iter().find(|worktree| worktree["task_id"] == id).unwrap_or_default()
+}
+
+#[test]
+fn worktrees_are_listed_and_only_those_of_which_nothing_is_lost_are_pruned() {
+    let stage = stage();
+    let (changed, _) = completed(&stage, "echo one > one", &[]);
+    let (applied, applied_dir) = completed(&stage, "echo two > two", &[]);
+    let (edited, edited_dir) = completed(&stage, "echo three > three", &[]);
+    let commit = "git add -A; git -c user.name=a -c user.email=a@a commit -qm commit";
+    let (commits, _) = completed(&stage, &format!("echo four > four; {commit}"), &[]);
+    let (branched, branched_dir) = completed(&stage, &format!("echo five > five; {commit}"), &[]);
+    for id in [&applied, &edited, &commits] {
+        assert_eq!(stage.run_json(&["apply", id, "--keep"])["data"]["is_applied"], true);
+    }
+    assert_eq!(stage.run_json(&["apply", &branched, "--branch", "five", "--keep"])["ok"], true);
+    stage.world.write(edited_dir.join("three").to_str().unwrap(), "of the user\n");
+    let (running, _) =
+        submit(&stage, "touch \"$HOME/../begun\"; while [ -e \"$HOME/../begun\" ]; do sleep 0.02; done", &[]);
+    wait_until("the agent runs", || stage.root().join("begun").exists());
+    let found = listed(&stage, &changed);
+    assert_eq!((&found["content"], &found["lines_added"]), (&json!("changed"), &json!(1)), "{found}");
+    assert_eq!(found["branch"], format!("delegator/{changed}"), "{found}");
+    assert!(found["size_bytes"].as_u64() > Some(0), "{found}");
+    let expected = [(&applied, "applied"), (&edited, "changed_after_apply"), (&commits, "only_copies")];
+    for (id, content) in expected.into_iter().chain([(&branched, "applied")]) {
+        let found = listed(&stage, id);
+        assert_eq!((&found["content"], &found["is_applied"]), (&json!(content), &json!(true)), "{found}");
+        assert_eq!(found["is_removable"], content == "applied", "{found}");
+    }
+    assert_eq!(listed(&stage, &running)["used_by_task_id"], running.as_str());
+    let text = stage.world.run(["worktrees", "--format", "text"]).stdout;
+    assert!(text.contains("changed after apply") && text.contains("in use"), "{text}");
+    let planned = stage.run_json(&["worktrees", "prune", "--dry-run"]);
+    assert_eq!(planned["data"]["removed"].as_array().map(Vec::len), Some(2), "{planned}");
+    let refused = stage.run_json(&["worktrees", "prune"]);
+    assert_eq!(refused["error"]["code"], "CONFIRMATION_REQUIRED", "{refused}");
+    assert!(applied_dir.exists() && branched_dir.exists());
+    let pruned = stage.run_json(&["worktrees", "prune", CONFIRM]);
+    let removed = |at: usize| pruned["data"]["removed"][at]["task_id"].as_str().unwrap().to_owned();
+    assert_eq!([removed(0), removed(1)], [applied, branched], "{pruned}");
+    assert!(!applied_dir.exists() && !branched_dir.exists());
+    assert_eq!(pruned["data"]["kept"].as_array().map(Vec::len), Some(4), "{pruned}");
+    assert_eq!(read_text(&edited_dir.join("three")), "of the user\n");
+    std::fs::remove_file(stage.root().join("begun")).unwrap();
+    stage.wait(&running);
+    let again = stage.run_json(&["worktrees", "prune", CONFIRM]);
+    assert_eq!(again["ok"], true, "{again}");
+}
+
+#[test]
+fn an_unchanged_worktree_goes_with_its_task_and_returns_when_the_task_is_resumed() {
+    let stage = stage();
+    stage.world.write("project/code", "1\n2\n3\n4\n5\n6\n7\nmine\n");
+    let (id, worktree) = completed(&stage, "true", &["--carry-dirty"]);
+    wait_until("the worktree is removed", || worktrees_left(&stage) == (0, 0));
+    assert_eq!(stage.run_json(&["diff", &id, "--format", "json"])["data"]["file_count"], 0);
+    let text = "cp code seen";
+    let resumed = stage.run_json(&["local", "resume", "--task-id", &id, text, "--mode", "workspace-write"]);
+    assert_eq!(resumed["data"]["worktree"].as_str(), worktree.to_str(), "{resumed}");
+    let waited = stage.wait(resumed["data"]["task_id"].as_str().unwrap());
+    assert_eq!(waited["data"]["state"], "completed", "{waited}");
+    assert!(read_text(&worktree.join("seen")).ends_with("mine\n"));
+    let applied = stage.run_json(&["apply", &id]);
+    assert_eq!(applied["data"]["files"].as_array().map(Vec::len), Some(1), "{applied}");
+    // A cancelled task that has changed nothing.
+    let (id, worktree) = submit(&stage, "touch \"$HOME/../begun\"; sleep 600", &[]);
+    wait_until("the agent runs", || stage.root().join("begun").exists());
+    stage.run_json(&["local", "cancel", &id]);
+    stage.wait(&id);
+    wait_until("the worktree is removed", || !worktree.exists());
 }

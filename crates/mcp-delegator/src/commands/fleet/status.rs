@@ -7,8 +7,8 @@ use delegator_fleet::{FleetError, FleetStatus, WorkerStatus};
 use jiff::Timestamp;
 
 use crate::commands::fleet::database::{DatabaseInput, database_from};
-use crate::commands::fleet::{format_age, format_size};
 use crate::commands::prelude::*;
+use crate::output::values::{format_age, format_size};
 
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 pub struct FleetStatusInput {

@@ -4,9 +4,9 @@ use delegator_fleet::{ListedTask, TaskFilter, TaskPhase};
 use jiff::Timestamp;
 
 use crate::commands::fleet::database::{DatabaseInput, database_from};
-use crate::commands::fleet::format_age;
 use crate::commands::prelude::*;
 use crate::output::documents::document::truncate_cell;
+use crate::output::values::format_age;
 
 const MAX_TITLE_BYTES: usize = 60;
 
