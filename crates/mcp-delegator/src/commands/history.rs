@@ -32,8 +32,12 @@ pub struct History {
     /// Only tasks in this repository: a path in it, or its name
     #[schemars(length(min = 1, max = 4096))]
     pub repo: Option<String>,
-    #[serde(flatten)]
-    pub paging: Paging,
+    /// Tasks per page (default: 20)
+    #[schemars(range(min = 1, max = MAX_FOUND))]
+    pub limit: Option<u32>,
+    /// From the previous page
+    #[schemars(length(min = 1, max = 512))]
+    pub cursor: Option<String>,
 }
 
 #[derive(Debug, Clone, Serialize, JsonSchema)]
@@ -60,7 +64,7 @@ pub struct PastTask {
 
 /// Tasks that one call reads; a person finds no more.
 const MAX_FOUND: u32 = 1000;
-/// Tasks on a page that is not limited.
+/// Tasks on the first page if the call does not say it.
 const DEFAULT_LIMIT: u32 = 20;
 const MAX_TITLE_BYTES: usize = 80;
 
@@ -103,12 +107,13 @@ pub fn run(context: &Context<'_>, input: History) -> Result<CommandOutput, AppEr
     };
     let found = engine(context)?.results().history(&query, MAX_FOUND)?;
     let now_ms = Timestamp::now().as_millisecond();
-    let limit = Some(input.paging.limit.unwrap_or(DEFAULT_LIMIT));
+    let first_limit = input.cursor.is_none().then_some(DEFAULT_LIMIT);
+    let paging = Paging { limit: input.limit.or(first_limit), cursor: input.cursor };
     let first = found.first().map(|found| found.task.seq);
     // The list begins with the newest task, so a cursor is valid until there is a newer one.
     let fingerprint = json!(["history", query.words, query.agent, input.since, input.repo, first]);
     let tasks = found.iter().map(|found| PastTask::of(found, now_ms)).collect();
-    let (tasks, page) = paginate(tasks, &Paging { limit, ..input.paging }, &fingerprint)?;
+    let (tasks, page) = paginate(tasks, &paging, &fingerprint)?;
     Ok(CommandOutput::done(HistoryList { tasks }).fact("count", page.count).with_page("tasks", page))
 }
 

@@ -160,9 +160,12 @@ impl CommandData for ShownTask {
             ("cost", cost.map(|cost| format!("${cost:.4}, as the agent reported it"))),
         ]);
         let document = Document::titled(format!("Task {} {}{status}", self.task_id, self.state));
-        let mut blocks = inner.blocks.into_iter().filter(|block| !matches!(block, Block::Next(_))).peekable();
+        // The commands are listed at the end.
+        let is_command = |block: &Block| matches!(block, Block::Next(_) | Block::ForPeople(_));
+        let mut blocks = inner.blocks.into_iter().filter(|block| !is_command(block)).peekable();
         let mut document = document.block(Block::Facts(facts));
-        if let Some(Block::Facts(of_state)) = blocks.next_if(|block| matches!(block, Block::Facts(_))) {
+        if let Some(Block::Facts(mut of_state)) = blocks.next_if(|block| matches!(block, Block::Facts(_))) {
+            of_state.retain(|(name, _)| !["changes", "apply", "revert"].contains(&name.as_str()));
             document = document.with_facts(of_state);
         }
         let ask = delegator_domain::text::beginning(self.ask.trim(), MAX_ASK_BYTES);

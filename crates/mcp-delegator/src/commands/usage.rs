@@ -39,6 +39,8 @@ fn default_since() -> String {
 
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct UsageReport {
+    /// As it was given, such as 7d.
+    pub since: String,
     pub since_ts: UtcTime,
     #[schemars(extend("enum" = ["agent", "repo", "day"]))]
     pub by: &'static str,
@@ -96,7 +98,13 @@ pub fn run(context: &Context<'_>, input: UsageInputs) -> Result<CommandOutput, A
     let (groups, total) = engine(context)?.results().usage_by(group, since_ms)?;
     let groups = groups.iter().map(UsageLine::of).collect();
     let total = UsageLine::of(&total);
-    Ok(CommandOutput::done(UsageReport { since_ts: UtcTime::from_ms(since_ms), by, total, groups }))
+    Ok(CommandOutput::done(UsageReport {
+        since_ts: UtcTime::from_ms(since_ms),
+        since: input.since,
+        by,
+        total,
+        groups,
+    }))
 }
 
 impl UsageLine {
@@ -143,10 +151,10 @@ fn grouped(number: i64) -> String {
 
 impl CommandData for UsageReport {
     fn document(&self) -> Document {
-        let since = &self.since_ts.0;
+        let since = self.since.trim();
         let count = self.total.sums.task_count.unwrap_or_default();
         if count == 0 {
-            return Document::titled(format!("No task has ended since {since}"));
+            return Document::titled(format!("No task has ended in the last {since}"));
         }
         let first = match self.by {
             "day" => "day (UTC)",
@@ -167,7 +175,7 @@ impl CommandData for UsageReport {
             }
         };
         let without_tokens = self.total.sums.tasks_without_tokens_count;
-        Document::titled(format!("{} ended since {since}", plural(count, "task")))
+        Document::titled(format!("{} ended in the last {since}", plural(count, "task")))
             .table(&columns, rows)
             .text(cost)
             .with(without_tokens, |document, count| {

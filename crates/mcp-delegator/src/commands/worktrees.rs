@@ -59,7 +59,7 @@ pub const SPEC: CommandSpec = CommandSpec {
     toolset: Toolset::Hidden,
     examples: &[
         example("mcp-delegator worktrees", "each worktree, its size, and what is in it"),
-        example("mcp-delegator worktrees prune", "removes those that are unchanged or applied"),
+        example("mcp-delegator worktrees prune --dry-run", "which of them would be removed"),
     ],
     ..CommandSpec::read_only::<Paging, WorktreeList>(&["worktrees"], "List the worktrees of isolated tasks")
 };

@@ -38,10 +38,10 @@ pub enum Guess {
 }
 
 /// What other programs call our commands, and the commands, most likely first.
-const SYNONYMS: [(&[&str], &[&[&str]]); 14] = [
+const SYNONYMS: [(&[&str], &[&[&str]]); 16] = [
     (&["list", "ls", "ps", "tasks", "jobs", "top", "info"], &[&["status"]]),
     (&["kill", "stop", "abort", "terminate", "end"], &[&["cancel"]]),
-    (&["show", "get", "result", "output", "view", "cat", "report"], &[&["results"]]),
+    (&["get", "result", "output", "view", "cat", "report"], &[&["results"]]),
     (&["revert", "rollback", "reset"], &[&["undo"]]),
     (&["log", "tail", "trace"], &[&["logs"]]),
     (&["submit", "enqueue", "add", "new", "create", "spawn"], &[&["cloud", "submit"], &["exec"]]),
@@ -52,6 +52,8 @@ const SYNONYMS: [(&[&str], &[&[&str]]); 14] = [
     (&["install", "register", "connect"], &[&["setup"], &["init"]]),
     (&["check", "health", "diagnose", "verify", "agents", "agent"], &[&["doctor"]]),
     (&["clean", "cleanup", "prune", "gc", "purge"], &[&["cleanup-registry"]]),
+    (&["find", "search", "past", "sessions"], &[&["history"]]),
+    (&["cost", "costs", "tokens", "spent", "stats"], &[&["usage"]]),
     (&["settings", "configure", "cfg", "conf", "set", "edit"], &[&["config", "show"]]),
 ];
 
@@ -181,7 +183,10 @@ mod tests {
             ("kill", "cancel"),
             ("stop", "cancel"),
             ("cancle", "cancel"),
-            ("show", "results"),
+            ("view", "results"),
+            ("search", "history"),
+            ("cost", "usage"),
+            ("worktree", "worktrees"),
             ("result", "results"),
             ("revert", "undo"),
             ("log", "logs"),

@@ -36,10 +36,10 @@ pub(crate) fn ending(location: &str, command: &str) -> Ending {
         "serve" => Ending::StdinCloses,
         "worker" => Ending::WithWorld,
         "answer" | "apply" | "cancel" | "cleanup-registry" | "cloud" | "completions" | "config" | "demo"
-        | "diff" | "discard" | "doctor" | "env" | "events" | "exec" | "fleet" | "help" | "import"
-        | "init" | "local" | "logs" | "man" | "manifest" | "notify" | "queue" | "restore" | "results"
-        | "resume" | "retry" | "review" | "run" | "schema" | "send" | "setup" | "status" | "version"
-        | "undo" | "wait" => Ending::Exits,
+        | "diff" | "discard" | "doctor" | "env" | "events" | "exec" | "fleet" | "help" | "history"
+        | "import" | "init" | "local" | "logs" | "man" | "manifest" | "notify" | "queue" | "restore"
+        | "results" | "resume" | "retry" | "review" | "run" | "schema" | "send" | "setup" | "show"
+        | "status" | "undo" | "usage" | "version" | "wait" | "worktrees" => Ending::Exits,
         other => panic!("{location}: how does `{other}` end? Add it to this list."),
     }
 }

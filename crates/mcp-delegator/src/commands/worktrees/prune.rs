@@ -45,7 +45,10 @@ pub const SPEC: CommandSpec = CommandSpec {
             "mcp-delegator worktrees prune --dry-run",
             "which worktrees would be removed, and which kept",
         ),
-        example("mcp-delegator worktrees prune --confirm-destructive", "the freed disk space"),
+        example(
+            "mcp-delegator worktrees prune --confirm-destructive",
+            "the removed worktrees and their size",
+        ),
     ],
     ..CommandSpec::new::<Prune, PrunedWorktrees>(
         &["worktrees", "prune"],
