@@ -228,11 +228,9 @@ impl<'a> Checker<'a> {
 
     /// `None` without a problem if a required field is absent in the readable part of a broken file.
     fn agent(&mut self, path: &str, entry: &Entry) -> Option<(String, Value)> {
-        let is_name = (1..=64).contains(&entry.name.len())
-            && entry.name.chars().all(|c| matches!(c, 'a'..='z' | '0'..='9' | '-' | '_'));
-        if !is_name {
-            let problem = "expected an agent name of 1 to 64 lower-case letters, digits, `-` or `_`";
-            self.add_problem(path, entry.at, format!("{problem}, found {}", quoted(&entry.name)), None);
+        if !TextFormat::AgentName.accepts(&entry.name) {
+            let problem = format!("expected {}, found {}", TextFormat::AgentName, quoted(&entry.name));
+            self.add_problem(path, entry.at, problem, None);
             return None;
         }
         let path = &format!("{path}.{}", entry.name);

@@ -35,7 +35,7 @@ pub(crate) fn read_file(
 }
 
 /// Parses and checks a whole file of the user or of a project, which `source` says.
-fn read(text: &str, path: &Path, source: Source, home: Option<&Path>) -> (Layer, Vec<Problem>) {
+pub(crate) fn read(text: &str, path: &Path, source: Source, home: Option<&Path>) -> (Layer, Vec<Problem>) {
     let (document, errors) = DeTable::parse_recoverable(text);
     let starts_at = |error: &toml::de::Error| error.span().map_or(0, |span| span.start);
     let reliable_until =

@@ -70,6 +70,13 @@ pub fn replace_text(path: &Path, text: &str, mode: u32) -> io::Result<()> {
     File::open(directory)?.sync_all()
 }
 
+/// Locks the directory of a file until the returned handle is dropped.
+pub(crate) fn lock(directory: &Path) -> io::Result<File> {
+    let handle = File::open(directory)?;
+    handle.lock()?;
+    Ok(handle)
+}
+
 /// The target of a chain of symbolic links, whether or not it exists.
 fn resolve_links(path: &Path) -> io::Result<PathBuf> {
     let mut target = path.to_owned();

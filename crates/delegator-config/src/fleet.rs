@@ -9,7 +9,7 @@ use std::sync::OnceLock;
 
 use crate::files;
 use crate::keys::TextFormat;
-use crate::problem::{ConfigError, Origin, Problem, ProblemSource};
+use crate::problem::{ConfigError, Problem};
 use crate::resolve::SourcedSetting;
 use crate::settings::{SecretText, Settings};
 
@@ -46,7 +46,7 @@ pub(crate) fn database_url(
     let find = |key: &str| sourced.iter().find(|setting| setting.key.name == key);
     let (Some(url_setting), Some(file_setting)) = (find(URL), find(URL_FILE)) else { return Ok(None) };
     let (of_url, of_file) = (url_setting.origin.source(), file_setting.origin.source());
-    let error = |message: String| ConfigError { problems: vec![problem(file_setting, message)] };
+    let error = |message: String| ConfigError { problems: vec![file_setting.problem(message)] };
     match (&settings.database_url, &settings.database_url_file) {
         (url, None) => Ok(url.clone()),
         (Some(_), Some(_)) if of_url == of_file => {
@@ -69,21 +69,6 @@ fn read_url(path: &Path) -> Result<SecretText, String> {
     Ok(SecretText(url.to_owned()))
 }
 
-/// A problem at the place where a setting was set.
-fn problem(setting: &SourcedSetting, message: String) -> Problem {
-    let problem = Problem::of_source(ProblemSource::from(&setting.origin), None, message);
-    let problem = Problem { key: setting.key.name.to_owned(), ..problem };
-    match &setting.origin {
-        Origin::File { path, position, .. } => Problem {
-            file: Some(path.clone()),
-            line: Some(position.line),
-            column: Some(position.column),
-            ..problem
-        },
-        _ => problem,
-    }
-}
-
 /// A problem is one of the value whose source has the higher precedence.
 pub(crate) fn time_problems(sourced: &[SourcedSetting]) -> Vec<Problem> {
     let times = ASCENDING_TIMES.map(|key| sourced.iter().find(|setting| setting.key.name == key));
@@ -99,7 +84,7 @@ pub(crate) fn time_problems(sourced: &[SourcedSetting]) -> Vec<Problem> {
             if is_longer_newer { (longer, shorter, "more") } else { (shorter, longer, "less") };
         let message =
             format!("expected {rule} than `{}`, which is {} ({})", other.key.name, other.value, other.origin);
-        Problem { value: Some(wrong.value.clone()), ..problem(wrong, message) }
+        Problem { value: Some(wrong.value.clone()), ..wrong.problem(message) }
     };
     out_of_order.map(to_problem).collect()
 }
@@ -121,5 +106,5 @@ pub(crate) fn lease_problem(sourced: &[SourcedSetting]) -> Option<Problem> {
     let sum = names.join(", ");
     let message =
         format!("a worker needs at least {needed}: {sum} and {STOP_MARGIN_SEC} s to stop its agents");
-    Some(Problem { value: Some(lease.value.clone()), ..problem(lease, message) })
+    Some(Problem { value: Some(lease.value.clone()), ..lease.problem(message) })
 }

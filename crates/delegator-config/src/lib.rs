@@ -20,6 +20,7 @@ mod document;
 pub mod environments;
 mod files;
 mod fleet;
+mod key_path;
 mod keys;
 mod locations;
 mod node;
@@ -27,6 +28,9 @@ mod problem;
 mod reference;
 mod resolve;
 mod settings;
+mod task_defaults;
+mod toml_text;
+pub mod user_edit;
 mod variables_and_flags;
 
 use std::path::{Path, PathBuf};
@@ -37,6 +41,7 @@ use resolve::Layer;
 
 pub use config::Config;
 pub use files::replace_text;
+pub use key_path::{KeyPath, UnknownSetting};
 pub use keys::{
     DefaultValue, KEYS, Key, ProjectRight, Scope, TextFormat, VARIABLE_PREFIX, ValueKind, built_in_default,
 };
@@ -60,16 +65,24 @@ pub struct InvalidConfig {
 /// Loads the configuration for a call in the current directory. The limits of a project apply to the tasks in
 /// its work tree, see [`Config::for_work_tree`]; an invalid project file alone is only a warning here.
 pub fn load(sources: &Sources) -> Result<Config, Box<InvalidConfig>> {
+    load_with(sources, None)
+}
+
+/// The same with another text of the user's file.
+pub(crate) fn load_with(sources: &Sources, user_text: Option<&str>) -> Result<Config, Box<InvalidConfig>> {
     let mut problems = Vec::new();
     let user_file_location = collect_problems(locations::user_file(sources), &mut problems);
     let project_file = collect_problems(
         locations::project_file(&sources.current_dir, user_file_location.as_ref()),
         &mut problems,
     );
-    let user_file =
-        user_file_location.clone().filter(|file| file.is_explicit || !files::is_missing(&file.path));
+    let is_used = |file: &UserFile| file.is_explicit || user_text.is_some() || !files::is_missing(&file.path);
+    let user_file = user_file_location.clone().filter(is_used);
     let home = sources.home();
-    let read_user = |file: &UserFile| read_file(&file.path, Source::UserConfig, file.problem_source(), home);
+    let read_user = |file: &UserFile| match user_text {
+        Some(text) => document::read(text, &file.path, Source::UserConfig, home),
+        None => read_file(&file.path, Source::UserConfig, file.problem_source(), home),
+    };
     let read_project = |path: &PathBuf| read_file(path, Source::Project, ProblemSource::Project, home);
     let mut collect_layer = |(layer, found): (Layer, Vec<Problem>)| {
         problems.extend(found);
@@ -84,6 +97,9 @@ pub fn load(sources: &Sources) -> Result<Config, Box<InvalidConfig>> {
     problems.extend(fleet::time_problems(&sourced));
     let is_usable =
         |problems: &[Problem]| problems.iter().all(|problem| problem.source == ProblemSource::Project);
+    if is_usable(&problems) {
+        problems.extend(task_defaults::reject_unusable(&mut sourced));
+    }
     let mut warnings = variables_and_flags::unknown_variables(sources);
     if problems.is_empty() {
         // Values that are not lower are reported for the file, whichever task they would apply to.

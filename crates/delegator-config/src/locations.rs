@@ -51,8 +51,7 @@ pub fn state_dir(sources: &Sources) -> Result<PathBuf, ConfigError> {
 
 /// The list of cloud environments, next to the user's configuration file.
 pub fn environments_file(sources: &Sources) -> Result<PathBuf, ConfigError> {
-    let user_file = user_file(sources)?
-        .ok_or_else(|| unknown_location(CONFIG_VARIABLE, "the configuration directory"))?;
+    let user_file = user_file(sources)?.ok_or_else(unknown_user_file)?;
     Ok(user_file.path.with_file_name("environments.json"))
 }
 
@@ -63,6 +62,10 @@ pub(crate) fn user_file(sources: &Sources) -> Result<Option<UserFile>, ConfigErr
     }
     let directory = standard_dir(sources, "XDG_CONFIG_HOME", ".config");
     Ok(directory.map(|directory| UserFile { path: directory.join("config.toml"), is_explicit: false }))
+}
+
+pub(crate) fn unknown_user_file() -> ConfigError {
+    unknown_location(CONFIG_VARIABLE, "the configuration directory")
 }
 
 fn path_from_variable(sources: &Sources, variable: &str) -> Result<Option<PathBuf>, ConfigError> {

@@ -11,7 +11,7 @@ use delegator_domain::warning_code::WarningCode;
 use serde_json::Value;
 
 use crate::keys::{self, Key, ProjectRight};
-use crate::problem::{ConfigWarning, Origin, Source};
+use crate::problem::{ConfigWarning, Origin, Problem, ProblemSource, Source};
 use crate::settings::Settings;
 
 /// The checked values that one source sets, by key name, and where each was set.
@@ -28,6 +28,23 @@ pub struct SourcedSetting {
     pub origin: Origin,
     /// The value in the user's file, or else the default: what a project file competes with.
     pub(crate) below_project: Value,
+}
+
+impl SourcedSetting {
+    /// A problem at the place where the setting was set.
+    pub(crate) fn problem(&self, message: String) -> Problem {
+        let problem = Problem::of_source(ProblemSource::from(&self.origin), None, message);
+        let problem = Problem { key: self.key.name.to_owned(), ..problem };
+        match &self.origin {
+            Origin::File { path, position, .. } => Problem {
+                file: Some(path.clone()),
+                line: Some(position.line),
+                column: Some(position.column),
+                ..problem
+            },
+            _ => problem,
+        }
+    }
 }
 
 /// Omits the value of a secret, so that no debug output contains it.

@@ -36,6 +36,8 @@ pub struct Settings {
     #[serde(rename = "call_budget_sec", deserialize_with = "seconds")]
     pub call_budget: Duration,
     pub max_mode: Mode,
+    pub default_agent: Option<String>,
+    default_mode: Mode,
     pub max_stream_bytes: u64,
     pub max_processes: usize,
     pub containment: Containment,
@@ -145,6 +147,11 @@ pub struct RepositorySettings {
 }
 
 impl Settings {
+    /// The mode of a task that names none. A project may have lowered only `max_mode`.
+    pub fn default_mode(&self) -> Mode {
+        self.default_mode.min(self.max_mode)
+    }
+
     /// The innermost repository that contains the directory. Both paths may have symbolic links.
     pub fn repository(&self, directory: &Path) -> Option<&RepositorySettings> {
         let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());

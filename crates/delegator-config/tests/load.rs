@@ -97,7 +97,7 @@ fn with_nothing_set_every_key_has_its_default() {
         .collect();
     let expected = r#"
 codex_bin="codex" max_concurrent=8 idle_timeout_sec=300 hard_timeout_sec=1200 interrupt_grace_sec=5
-terminate_grace_sec=5 idle_counts="activity" answer_timeout_sec=300 call_budget_sec=50 max_mode="workspace-write"
+terminate_grace_sec=5 idle_counts="activity" answer_timeout_sec=300 call_budget_sec=50 max_mode="workspace-write" default_agent=null default_mode="read-only"
 max_stream_bytes=67108864 max_processes=4096 containment="auto" enclosure="auto" niceness=10 sweep_exempt=[] allowed_roots=[] hide_state_dir="read-only"
 redact_names=[] agents={}
 retention_hours=720 restore_point_retention_hours=720 worktree_quota_bytes=10737418240 repositories={} verify_unsandboxed=false budget.task_tokens=null
@@ -586,4 +586,46 @@ fn repositories_are_found_by_path_and_checked() {
     ] {
         assert!(!Machine::new().user(broken).problems().is_empty(), "{broken}");
     }
+}
+
+#[test]
+fn the_default_mode_is_lowered_by_a_project_and_never_above_the_permitted_mode() {
+    let default_mode = |project: &str| {
+        let user =
+            "max_mode = 'danger-full-access'\ndefault_mode = 'workspace-write'\ndefault_agent = 'claude'\n";
+        let machine = Machine::new().user(user).project(project);
+        let config = load(&machine.sources).unwrap();
+        let of_task = config.for_work_tree(&machine.sources.current_dir);
+        of_task.map(|config| (config.settings.default_mode(), config.settings.default_agent))
+    };
+    let claude = Some("claude".to_owned());
+    assert_eq!(default_mode("").unwrap(), (Mode::WorkspaceWrite, claude.clone()));
+    assert_eq!(default_mode("default_mode = 'read-only'").unwrap(), (Mode::ReadOnly, claude.clone()));
+    assert_eq!(default_mode("max_mode = 'read-only'").unwrap(), (Mode::ReadOnly, claude.clone()));
+    assert_eq!(default_mode("default_mode = 'danger-full-access'").unwrap(), (Mode::WorkspaceWrite, claude));
+    assert!(
+        default_mode("default_agent = 'codex'")
+            .unwrap_err()
+            .to_string()
+            .contains("a project file may set only")
+    );
+}
+
+#[test]
+fn unusable_defaults_are_problems_and_not_in_the_valid_part() {
+    let user = "default_agent = 'gemni'\ndefault_mode = 'workspace-write'\n";
+    let machine = Machine::new().user(user).variable("MCP_DELEGATOR_MAX_MODE", "read-only");
+    let invalid = load(&machine.sources).unwrap_err();
+    let found: Vec<_> = invalid.error.problems.iter().map(|it| (it.line, it.suggestion.as_deref())).collect();
+    assert_eq!(found, [(Some(1), Some("gemini")), (Some(2), None)]);
+    let message = invalid.error.problems[1].to_string();
+    assert!(
+        message.ends_with("exceeds `max_mode`, which is read-only (MCP_DELEGATOR_MAX_MODE)"),
+        "{message}"
+    );
+    let settings = invalid.valid_part.settings;
+    assert_eq!((settings.default_agent.as_deref(), settings.default_mode()), (None, Mode::ReadOnly));
+    // An agent that could not be read is no second problem.
+    let machine = Machine::new().user("default_agent = 'mine'\n[agents.mine]\nprotocol = 'plain'\n");
+    assert_eq!(load(&machine.sources).unwrap_err().error.problems.len(), 1);
 }

@@ -4,7 +4,7 @@
 //! other. The new text is written to a private temporary file, which then replaces the old one atomically: a
 //! reader sees either the old or the new text. A symbolic link is followed, not replaced.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
@@ -70,7 +70,7 @@ pub fn add(sources: &Sources, id: &str, entry: Map<String, Value>) -> Result<Env
     let directory = path.parent().unwrap_or(Path::new("/"));
     let failed = |error: io::Error| EnvironmentsError::Write { path: path.clone(), error };
     fs::DirBuilder::new().recursive(true).mode(0o700).create(directory).map_err(failed)?;
-    let _lock = lock(directory).map_err(failed)?;
+    let _lock = files::lock(directory).map_err(failed)?;
     let mut object = match read_if_present(&path)? {
         Some(text) => parse(&path, &text)?.0,
         None => Map::new(),
@@ -95,7 +95,7 @@ pub fn remove(sources: &Sources, id: &str) -> Result<Environment, EnvironmentsEr
     let missing = || EnvironmentsError::Missing { path: path.clone() };
     let failed = |error: io::Error| EnvironmentsError::Write { path: path.clone(), error };
     let directory = path.parent().filter(|directory| directory.is_dir()).ok_or_else(missing)?;
-    let _lock = lock(directory).map_err(failed)?;
+    let _lock = files::lock(directory).map_err(failed)?;
     let (mut object, environments) = parse(&path, &read_if_present(&path)?.ok_or_else(missing)?)?;
     let Some(environment) = environments.all.iter().find(|environment| environment.id == id) else {
         let nearest = environments.nearest(id).map(str::to_owned);
@@ -148,13 +148,6 @@ fn parse(path: &Path, text: &str) -> Result<(Map<String, Value>, Environments), 
 fn without_position(error: &serde_json::Error) -> String {
     let message = error.to_string();
     message.split(" at line ").next().unwrap_or_default().to_owned()
-}
-
-/// Locks the directory until the returned handle is dropped.
-fn lock(directory: &Path) -> io::Result<File> {
-    let handle = File::open(directory)?;
-    handle.lock()?;
-    Ok(handle)
 }
 
 fn replace(path: &Path, object: &Map<String, Value>) -> io::Result<()> {

@@ -46,6 +46,14 @@ pub static KEYS: &[Key] = &[
         .about("How long an MCP call waits for a running task before it returns the progress so far."),
     limit("max_mode", ValueKind::Choice(&Mode::NAMES), Text("workspace-write"))
         .about("Most permissive sandbox mode that a caller may request."),
+    key(
+        "default_agent",
+        ValueKind::Text(TextFormat::AgentName),
+        Unset("codex, or else the first other agent that is installed"),
+    )
+    .about("Agent of tasks that name none."),
+    limit("default_mode", ValueKind::Choice(&Mode::NAMES), Text("read-only"))
+        .about("Sandbox mode of tasks that name none; at most `max_mode`. Where a project lowers `max_mode` further, that applies."),
     limit("max_stream_bytes", bytes(4096), Integer(64 * MIB))
         .about("Maximum stored size of each output stream of a task; of a longer stream only head and tail are stored."),
     limit("max_processes", count(1, 4_194_304), Integer(4096))

@@ -14,6 +14,7 @@ pub enum TextFormat {
     Argument,
     ToolPrefix,
     ToolName,
+    AgentName,
     VariableName,
     /// A variable that may be passed to an agent.
     PassedVariable,
@@ -43,6 +44,10 @@ impl TextFormat {
             TextFormat::ToolPrefix => text.len() <= 32 && text.chars().all(|c| is_word(c) || c == '-'),
             TextFormat::ToolName => {
                 (1..=64).contains(&text.len()) && text.chars().all(|c| is_word(c) || c == '-')
+            }
+            TextFormat::AgentName => {
+                (1..=64).contains(&text.len())
+                    && text.chars().all(|c| matches!(c, 'a'..='z' | '0'..='9' | '-' | '_'))
             }
             TextFormat::VariableName => {
                 text.chars().all(is_word) && text.starts_with(|c: char| !c.is_ascii_digit())
@@ -125,6 +130,7 @@ impl fmt::Display for TextFormat {
         f.write_str(match self {
             TextFormat::Argument => "text without a NUL character",
             TextFormat::ToolPrefix => "at most 32 letters, digits, `_` or `-`",
+            TextFormat::AgentName => "an agent name of 1 to 64 lower-case letters, digits, `-` or `_`",
             TextFormat::ToolName => "a tool name of 1 to 64 letters, digits, `_` or `-`",
             TextFormat::VariableName => "a variable name (letters, digits and `_`, no digit first)",
             TextFormat::PassedVariable => {
