@@ -267,8 +267,7 @@ fn execute(
     tracing::debug!(command = spec.name(), user_file = ?config.user_file, "configuration loaded");
     let mut output = complete(&context, call.run(&context)?)?;
     if spec.config == ConfigUse::ValidPart {
-        let ignored = config_error.iter().flat_map(ConfigError::ignored_values);
-        output.warnings.extend(ignored.map(|warning| Warning::new(warning.code, warning.message)));
+        output = output.warn(config_error.iter().flat_map(ConfigError::ignored_values));
     }
     Ok(output)
 }

@@ -11,6 +11,7 @@
 
 use std::process::Command as Process;
 
+use delegator_domain::agents::DEFAULT_AGENT;
 use delegator_engine::Agent;
 use delegator_scripted_agent::demo;
 
@@ -105,6 +106,7 @@ fn task_input(repository: &Path) -> TaskInput {
         mode: RunMode::Sandbox(Mode::WorkspaceWrite),
         agent: AgentInputs {
             working_dir: Some(repository.to_owned()),
+            agent: Some(AgentNames::One(DEFAULT_AGENT.to_owned())),
             idle_timeout_sec: Some(30),
             hard_timeout_sec: Some(60),
             ..AgentInputs::default()

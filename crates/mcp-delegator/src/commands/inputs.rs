@@ -182,7 +182,7 @@ pub struct AgentInputs {
     /// Hard limit in s
     #[schemars(range(min = 1, max = 86_400), extend("default" = built_in_default("hard_timeout_sec"), "x-markers" = [Marker::SelfExplanatory]))]
     pub hard_timeout_sec: Option<u32>,
-    /// Agent (default: the thread's, or codex if installed); the next of a list runs if one cannot start or
+    /// Agent (default: the thread's, or default_agent, or codex if installed); the next of a list runs if one cannot start or
     /// is out of usage
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "agent_names", extend("x-markers" = [Marker::Names, Marker::Advanced]))]

@@ -87,7 +87,7 @@ pub fn run(context: &Context<'_>, input: ManifestInputs) -> Result<CommandOutput
     let tools = ToolListSettings {
         prefix: context.config.settings.tool_prefix.clone(),
         default_format: Format::Markdown,
-        max_mode: context.config.settings.max_mode,
+        modes: (&context.config.settings).into(),
     };
     let commands: Vec<CommandEntry> =
         context.commands.catalog.iter().map(|spec| describe_command(spec, &tools, context.surface)).collect();
@@ -134,7 +134,7 @@ fn describe_command(spec: &'static CommandSpec, tools: &ToolListSettings, surfac
         is_person_required: false,
         has_raw_output: matches!(spec.raw, RawOutput::Always | RawOutput::Protocol),
         introduced: "3.6.0",
-        input_schema: inputs.published_schema(surface, tools.max_mode),
+        input_schema: inputs.published_schema(surface, tools.modes),
         exactly_one_of: spec.exactly_one_of.to_vec(),
         positional: names(|property| property.has(&Marker::Positional)),
         output_schema: spec.name(),

@@ -9,6 +9,7 @@ use crate::output::outcome::Completion;
 use crate::spec::ROOT;
 use crate::spec::catalog::Catalog;
 use crate::spec::formats::Envelope;
+use crate::spec::input_schema::ModeSettings;
 use crate::spec::paging::{Paging, fingerprint, paginate};
 
 /// Begins the address of every schema.
@@ -99,7 +100,7 @@ fn schema_names(catalog: Catalog) -> Vec<SchemaName> {
 /// name, a command has the inputs of the tool.
 pub fn find_schema(context: &Context<'_>, name: &str) -> Result<Value, AppError> {
     let (catalog, settings) = (context.commands.catalog, &context.config.settings);
-    let (prefix, max_mode) = (&settings.tool_prefix, settings.max_mode);
+    let (prefix, modes) = (&settings.tool_prefix, settings.into());
     let short_name = name
         .strip_prefix(SCHEMA_URI)
         .or_else(|| name.strip_prefix("codex/v3.6/"))
@@ -115,20 +116,20 @@ pub fn find_schema(context: &Context<'_>, name: &str) -> Result<Value, AppError>
         return Ok(envelope_schema::tool(category));
     }
     if let Some(spec) = catalog.iter().find(|spec| spec.is_tool() && spec.tool_name(prefix) == short_name) {
-        return Ok(command_schema(spec, Surface::Server, max_mode));
+        return Ok(command_schema(spec, Surface::Server, modes));
     }
     let matches_name = |spec: &&'static CommandSpec| {
         [spec.name(), spec.cli_path(), spec.snake_name()].iter().any(|name| name == short_name)
     };
     match catalog.iter().chain([&ROOT]).find(matches_name) {
-        Some(spec) => Ok(command_schema(spec, context.surface, max_mode)),
+        Some(spec) => Ok(command_schema(spec, context.surface, modes)),
         None => Err(not_found(catalog, name)),
     }
 }
 
 /// Input and output schema of one command. The output is the whole answer, in each envelope that the surface
 /// prints.
-fn command_schema(spec: &CommandSpec, surface: Surface, max_mode: Mode) -> Value {
+fn command_schema(spec: &CommandSpec, surface: Surface, modes: ModeSettings) -> Value {
     let envelopes: &[(&str, Envelope)] = match surface {
         Surface::CommandLine => {
             &[("cli", Envelope::Agent), ("standard", Envelope::Standard), ("tool", Envelope::Tool)]
@@ -141,7 +142,7 @@ fn command_schema(spec: &CommandSpec, surface: Surface, max_mode: Mode) -> Value
         .collect();
     json!({
         "command": spec.name(),
-        "input": spec.inputs().published_schema(surface, max_mode),
+        "input": spec.inputs().published_schema(surface, modes),
         "output": output,
     })
 }

@@ -11,7 +11,7 @@ pub fn instructions(toolbox: &Toolbox) -> String {
     let prefix = toolbox.prefix();
     let has = |name: &str| toolbox.serves(name);
     let workflow = workflow(toolbox);
-    let run_note = match toolbox.settings.max_mode {
+    let run_note = match toolbox.settings.modes.max {
         Mode::ReadOnly => "is exec and wait in one call, for short tasks.",
         _ => "is exec and wait in one call, for short tasks; to write it needs confirm: true.",
     };
@@ -66,9 +66,15 @@ fn workflow(toolbox: &Toolbox) -> Vec<String> {
     let has = |name: &str| toolbox.serves(name);
     let mut steps: Vec<String> = Vec::new();
     if has("local_exec") {
-        let modes = match toolbox.settings.max_mode {
+        let modes = match toolbox.settings.modes.max {
             Mode::ReadOnly => "Agents only read files.",
-            _ => "mode read-only (default) only reads; workspace-write edits files.",
+            _ => match toolbox.settings.modes.default {
+                Mode::ReadOnly => "mode read-only (default) only reads; workspace-write edits files.",
+                Mode::WorkspaceWrite => "mode workspace-write (default) edits files; read-only only reads.",
+                Mode::DangerFullAccess => {
+                    "mode danger-full-access (default) has no sandbox; read-only only reads."
+                }
+            },
         };
         steps.push(format!(
             "{prefix}local_exec {{task, working_dir, mode, verify}} returns a task_id at once. {modes} The agent does not know your conversation: say what to do, where \

@@ -28,7 +28,9 @@ use crate::mcp::transport::http::token::Token;
 use crate::mcp::transport::{http, stdio};
 use crate::output::command_data::CommandData;
 use crate::output::outcome::CommandOutput;
-use crate::spec::{CommandSpec, Danger, InputRules, InputType, NoInputs, RawOutput, Toolset, example};
+use crate::spec::{
+    CommandSpec, ConfigUse, Danger, InputRules, InputType, NoInputs, RawOutput, Toolset, example,
+};
 
 fn tool_formats(_: &mut SchemaGenerator) -> Schema {
     choices(["markdown", "json"])
@@ -77,6 +79,7 @@ pub const SPEC: CommandSpec = CommandSpec {
     toolset: Toolset::Hidden,
     open_ended: true,
     raw: RawOutput::Protocol,
+    config: ConfigUse::Reported,
     failures: &[ErrorCode::PolicyBlocked, ErrorCode::PermissionDenied],
     input: InputType::with_rules::<Serve>(),
     examples: &[
@@ -129,12 +132,16 @@ pub fn serve<H: ServerHandler + Clone>(
         commands: context.commands,
         process: context.process.clone(),
         config: context.config.clone(),
+        config_error: context.config_error.cloned(),
         state_dir: context.state_dir.clone(),
         printer: Arc::clone(context.screen.printer),
         toolbox,
         connections: ConnectionPool::of_service(),
         fleet: DatabasePool::default(),
     };
+    for warning in context.config_error.iter().flat_map(|error| error.ignored_values()) {
+        context.screen.announce_always(&format!("warning: {}", warning.message));
+    }
     let connections = state.connections.clone().with_redactor(context.screen.printer.redactor().clone());
     let waits = WaitThread::start(engine(context)?.with_connections(connections))?;
     let server = wrap(Server::new(state, waits));

@@ -51,6 +51,12 @@ impl Warning {
     }
 }
 
+impl From<ConfigWarning> for Warning {
+    fn from(warning: ConfigWarning) -> Warning {
+        Warning::new(warning.code, warning.message)
+    }
+}
+
 impl From<&ConfigWarning> for Warning {
     fn from(warning: &ConfigWarning) -> Self {
         Warning::new(warning.code, &warning.message)

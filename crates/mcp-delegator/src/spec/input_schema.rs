@@ -7,6 +7,7 @@
 
 use std::borrow::Cow;
 
+use delegator_config::Settings;
 use delegator_domain::task::Mode;
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema};
@@ -17,7 +18,7 @@ use crate::spec::output_schema::remove_null;
 use crate::spec::{Category, CommandSpec, Surface, Toolset};
 
 /// The input that selects a sandbox mode.
-const MODE: &str = "mode";
+pub const MODE: &str = "mode";
 
 pub fn schema_of<I: JsonSchema>() -> Schema {
     SchemaSettings::draft2020_12()
@@ -77,8 +78,25 @@ pub enum Marker {
     CommaSeparated,
     /// The user's consent on the command line; a tool call has no such input.
     Consent,
+    /// The sandbox mode of a new task: `default_mode` of the configuration, if it is not given.
+    DefaultMode,
     /// Only for the user on the command line: refused over MCP and absent from the tool's schema.
     CommandLineOnly,
+}
+
+/// What the configuration changes in the input that selects a sandbox mode.
+#[derive(Debug, Clone, Copy)]
+pub struct ModeSettings {
+    /// No mode above this one is offered.
+    pub max: Mode,
+    /// The mode of a task that names none.
+    pub default: Mode,
+}
+
+impl From<&Settings> for ModeSettings {
+    fn from(settings: &Settings) -> ModeSettings {
+        ModeSettings { max: settings.max_mode, default: settings.default_mode() }
+    }
 }
 
 #[derive(Debug, Clone)]
@@ -133,15 +151,19 @@ impl Property {
 
     /// The input without the modes above `max_mode`.
     pub fn limited_to(&self, max_mode: Mode) -> Property {
-        Property { schema: self.published_schema(max_mode), ..self.clone() }
+        let modes = ModeSettings { max: max_mode, default: Mode::default() };
+        Property { schema: self.published_schema(modes), ..self.clone() }
     }
 
-    /// The schema for callers: without the modes above `max_mode`.
-    pub fn published_schema(&self, max_mode: Mode) -> Value {
+    /// The schema for callers: without the modes above the limit, and with the configured default.
+    pub fn published_schema(&self, modes: ModeSettings) -> Value {
         let mut schema = self.schema.clone();
-        if let (MODE, Some(Value::Array(modes))) = (self.name.as_str(), schema.get_mut("enum")) {
-            let is_permitted = |mode: Mode| mode <= max_mode;
-            modes.retain(|name| name.as_str().and_then(Mode::from_name).is_none_or(is_permitted));
+        if self.has(&Marker::DefaultMode) {
+            schema["default"] = modes.default.name().into();
+        }
+        if let (MODE, Some(Value::Array(names))) = (self.name.as_str(), schema.get_mut("enum")) {
+            let is_permitted = |mode: Mode| mode <= modes.max;
+            names.retain(|name| name.as_str().and_then(Mode::from_name).is_none_or(is_permitted));
         }
         schema
     }
@@ -279,11 +301,12 @@ impl InputSchema {
 
     /// The published schema: the inputs, `options` and `format`, as far as calls of this surface may have
     /// them.
-    pub fn published_schema(&self, surface: Surface, max_mode: Mode) -> Value {
+    pub fn published_schema(&self, surface: Surface, modes: ModeSettings) -> Value {
         let mut schema = self.to_value();
         self.insert_required(surface, &mut schema);
         // The help of the command line is the same for every configuration.
-        let max_mode = if surface == Surface::Server { max_mode } else { Mode::DangerFullAccess };
+        let max = if surface == Surface::Server { modes.max } else { Mode::DangerFullAccess };
+        let modes = ModeSettings { max, ..modes };
         if let Some(rule) = &self.rule {
             schema["description"] = rule.as_str().into();
         }
@@ -291,7 +314,7 @@ impl InputSchema {
             properties.retain(|name, _| self.get(name).is_some_and(|input| input.is_accepted_on(surface)));
             for input in &self.properties {
                 if let Some(schema) = properties.get_mut(&input.name) {
-                    *schema = with_description(&input.published_schema(max_mode), &input.description);
+                    *schema = with_description(&input.published_schema(modes), &input.description);
                 }
             }
             if self.properties.iter().any(|property| property.has(&Marker::Advanced)) {

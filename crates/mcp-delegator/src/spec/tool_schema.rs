@@ -7,9 +7,8 @@
 
 use serde_json::{Map, Value, json};
 
-use delegator_domain::task::Mode;
-
 use crate::spec::formats::Format;
+use crate::spec::input_schema::ModeSettings;
 use crate::spec::{CommandSpec, Danger, InputSchema, Marker, Property, PropertyType, Surface};
 
 /// What a server's configuration changes in its tool list.
@@ -19,8 +18,7 @@ pub struct ToolListSettings {
     pub prefix: String,
     /// The format of responses to calls without `format`.
     pub default_format: Format,
-    /// Inputs offer no sandbox mode above this one.
-    pub max_mode: Mode,
+    pub modes: ModeSettings,
 }
 
 pub fn tool_definition(spec: &CommandSpec, settings: &ToolListSettings) -> Value {
@@ -57,7 +55,7 @@ fn input_schema(inputs: &InputSchema, settings: &ToolListSettings) -> Value {
     let offered = || inputs.properties.iter().filter(is_offered);
     let mut properties: Map<String, Value> = offered()
         .filter(|property| !property.has(&Marker::Advanced))
-        .map(|property| (property.name.clone(), property_schema(property, settings.max_mode)))
+        .map(|property| (property.name.clone(), property_schema(property, settings.modes)))
         .collect();
     let advanced: Vec<&Property> = offered().filter(|property| property.has(&Marker::Advanced)).collect();
     if !advanced.is_empty() {
@@ -76,13 +74,14 @@ fn input_schema(inputs: &InputSchema, settings: &ToolListSettings) -> Value {
 }
 
 /// Type and description. Exact bounds are omitted: the validator checks them and the manifest lists them.
-fn property_schema(property: &Property, max_mode: Mode) -> Value {
+fn property_schema(property: &Property, modes: ModeSettings) -> Value {
+    let property = &Property { schema: property.published_schema(modes), ..property.clone() };
     let mut schema = if property.has(&Marker::Command) {
         // Gemini refuses an input without a type, and clients refuse a list of types. All accept alternatives
         // of an input.
         json!({"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]})
     } else {
-        type_keys_only(&property.published_schema(max_mode))
+        type_keys_only(&property.schema)
     };
     if let Some(object) = schema.as_object_mut() {
         object.insert("description".into(), tool_description(property).into());

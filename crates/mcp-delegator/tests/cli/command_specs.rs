@@ -12,6 +12,7 @@ use mcp_delegator::error::AppError;
 use mcp_delegator::input::validation::ValidInput;
 use mcp_delegator::input::{argv, tree, validation};
 use mcp_delegator::spec::formats::Format;
+use mcp_delegator::spec::input_schema::ModeSettings;
 use mcp_delegator::spec::version::PROGRAM;
 use mcp_delegator::spec::{
     self, CallOrigin, CommandSpec, Marker, Property, PropertyType, Surface, Toolset, tool_schema,
@@ -42,7 +43,7 @@ fn default_definition(spec: &CommandSpec) -> Value {
     let settings = tool_schema::ToolListSettings {
         prefix: "_codex_".to_owned(),
         default_format: Format::Markdown,
-        max_mode: Mode::WorkspaceWrite,
+        modes: ModeSettings { max: Mode::WorkspaceWrite, default: Mode::ReadOnly },
     };
     tool_schema::tool_definition(spec, &settings)
 }

@@ -72,7 +72,7 @@ fn invalid_call(code: ErrorCode) -> Option<Provocation> {
         ErrorCode::InvalidId => call(&["local", "results", "a b"]),
         ErrorCode::ConfigInvalid => {
             let world = World::new(PROGRAM).variable("MCP_DELEGATOR_MAX_MODE", "nonsense");
-            Call(world.run(["local", "status"]))
+            Call(world.run(["local", "exec", "x"]))
         }
         ErrorCode::NotFound => call(&["config", "show", "no-such-key"]),
         ErrorCode::TaskNotFound => call(&["local", "results", UNKNOWN_TASK]),

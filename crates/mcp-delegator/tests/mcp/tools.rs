@@ -200,6 +200,56 @@ fn mode_offers_only_what_max_mode_permits() {
 }
 
 #[test]
+fn the_configured_default_mode_is_stated_and_asked_about() {
+    let stage = quick_stage().variable("MCP_DELEGATOR_DEFAULT_MODE", "workspace-write");
+    let tools = list_with_args(&stage, &[]);
+    for name in ["_codex_local_run", "_codex_local_exec", "_codex_local_resume"] {
+        let tool = tools.iter().find(|tool| tool["name"] == name).unwrap();
+        let stated = &tool["inputSchema"]["properties"]["mode"]["description"];
+        assert_eq!(stated, "default workspace-write", "{name}");
+    }
+    let exec = stage.run_json(&["schema", "_codex_local_exec"]);
+    assert_eq!(exec["input"]["properties"]["mode"]["default"], "workspace-write", "{exec}");
+    let capabilities = json!({"elicitation": {"form": {}}});
+    let mut client = Client::connect_with(&stage, V2025_06, &[], capabilities);
+    let call = client.start_call("_codex_local_run", json!({"task": "mend it", "format": "json"}));
+    let question = client.wait_for("the question", |message| message["method"] == "elicitation/create");
+    assert!(
+        question["params"]["message"].as_str().unwrap().contains("Mode: ` workspace-write `"),
+        "{question}"
+    );
+    client.send(&json!({"jsonrpc": "2.0", "id": question["id"], "result": {"action": "accept"}}));
+    let result = client.response(call)["result"].clone();
+    assert_eq!(result["structuredContent"]["data"]["mode"], "workspace-write", "{result}");
+}
+
+/// A client that was configured while the file was valid must still be able to end its tasks.
+#[test]
+fn a_broken_configuration_refuses_only_new_tasks() {
+    let stage = quick_stage();
+    let id = stage.exec(&[]);
+    stage.world.write("home/.config/mcp-delegator/config.toml", "max_depth = 'x'\n");
+    let mut client = Client::connect(&stage, V2025_06);
+    let mut call = |name: &str, arguments: Value| {
+        let call = client.start_call(name, arguments);
+        client.response(call)["result"]["structuredContent"].clone()
+    };
+    for (name, arguments) in [
+        ("_codex_local_wait", json!({"task_id": id, "format": "json"})),
+        ("_codex_local_status", json!({"format": "json"})),
+        ("_codex_local_results", json!({"task_id": id, "format": "json"})),
+        ("_codex_local_cancel", json!({"task_id": id, "format": "json"})),
+        ("_codex_cloud_status", json!({"format": "json"})),
+    ] {
+        let answer = call(name, arguments);
+        assert!(answer["meta"]["warnings"].to_string().contains("config.toml:1:13"), "{name}: {answer}");
+    }
+    let refused = call("_codex_local_exec", json!({"task": "x", "format": "json"}));
+    assert_eq!(refused["error"]["code"], "CONFIG_INVALID", "{refused}");
+    assert!(refused.to_string().contains("restart the MCP server"), "{refused}");
+}
+
+#[test]
 fn verify_is_a_string_or_a_list() {
     let stage = quick_stage().variable("MCP_DELEGATOR_VERIFY_UNSANDBOXED", "true");
     let tools = list_with_args(&stage, &[]);

@@ -11,9 +11,12 @@ use crate::commands::Context;
 use crate::commands::context::variables;
 use crate::error::AppError;
 
-/// The agents of a task that names none: the default agent and, if its program is not installed, the first
-/// other agent that is installed and not known to be signed out.
+/// The agents of a task that names none: the one that the user has chosen, or else Codex and, if its program
+/// is not installed, the first other agent that is installed and not known to be signed out.
 pub fn default_agents<'a>(context: &Context<'a>, directories: &[&Path]) -> Vec<&'a str> {
+    if let Some(chosen) = &context.config.settings.default_agent {
+        return vec![chosen];
+    }
     let environment = variables(context);
     let locate = |name: &str| {
         let configured = context.config.agent(name)?;

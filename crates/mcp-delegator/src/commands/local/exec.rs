@@ -20,9 +20,9 @@ use crate::output::values::format_estimate;
 pub struct Exec {
     #[serde(flatten)]
     pub submission: SubmissionInputs,
-    /// Sandbox mode
+    /// Sandbox mode; CLI: without it, default_mode of the configuration
     #[serde(default)]
-    #[schemars(with = "String", extend("enum" = Mode::NAMES, "x-markers" = [Marker::SelfExplanatory]))]
+    #[schemars(with = "String", extend("enum" = Mode::NAMES, "x-markers" = [Marker::SelfExplanatory, Marker::DefaultMode]))]
     pub mode: Mode,
     /// Required for mode danger-full-access
     #[serde(default)]

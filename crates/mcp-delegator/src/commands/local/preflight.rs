@@ -111,7 +111,7 @@ fn agent_problems_in(
 fn selected_agent_problems(input: &TaskInput, context: &PreflightContext<'_>) -> Vec<Problem> {
     let names = match input.agent.agent.as_ref().map(AgentNames::names) {
         Some(names) => names.iter().map(String::as_str).collect(),
-        None => vec![DEFAULT_AGENT],
+        None => vec![context.config.settings.default_agent.as_deref().unwrap_or(DEFAULT_AGENT)],
     };
     let ambiguous = (names.len() > 1 && input.agent.model.is_some()).then(|| {
         Problem::new(ErrorCode::InvalidValue, "model", "belongs to one agent, but several are given")

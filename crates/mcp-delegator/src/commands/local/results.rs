@@ -43,6 +43,7 @@ pub const SPEC: CommandSpec = CommandSpec {
     shape: Shape::Show("task"),
     other_shape: Some(Shape::Show("group")),
     toolset: Toolset::Local,
+    config: ConfigUse::ValidPart,
     failures: &[ErrorCode::NotReady],
     ..CommandSpec::read_only::<Results, ResultsData>(
         &["local", "results"],

@@ -22,9 +22,9 @@ pub struct Resume {
     pub thread_id: Option<String>,
     /// Any task of the thread
     pub task_id: Option<TaskRef>,
-    /// Sandbox mode
+    /// Sandbox mode; CLI: without it, default_mode of the configuration
     #[serde(default)]
-    #[schemars(with = "String", extend("enum" = Mode::NAMES, "x-markers" = [Marker::SelfExplanatory]))]
+    #[schemars(with = "String", extend("enum" = Mode::NAMES, "x-markers" = [Marker::SelfExplanatory, Marker::DefaultMode]))]
     pub mode: Mode,
     /// Required for mode danger-full-access
     #[serde(default)]

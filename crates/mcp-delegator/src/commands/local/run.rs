@@ -30,9 +30,9 @@ use crate::output::outcome::{IncompleteReason, WaitHint};
 pub struct Run {
     #[serde(flatten)]
     pub submission: SubmissionInputs,
-    /// Sandbox mode
+    /// Sandbox mode; CLI: without it, default_mode of the configuration
     #[serde(default)]
-    #[schemars(schema_with = "inputs::run_modes", extend("x-markers" = [Marker::SelfExplanatory]))]
+    #[schemars(schema_with = "inputs::run_modes", extend("x-markers" = [Marker::SelfExplanatory, Marker::DefaultMode]))]
     pub mode: RunMode,
     /// The user agreed to writing; CLI: to danger-full-access
     #[serde(default)]

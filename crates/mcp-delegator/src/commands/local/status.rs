@@ -66,6 +66,7 @@ pub const SPEC: CommandSpec = CommandSpec {
     category: Category::StatusSnapshot,
     shape: Shape::Show("snapshot"),
     toolset: Toolset::Local,
+    config: ConfigUse::ValidPart,
     ..CommandSpec::read_only::<Status, StatusSnapshot>(
         &["local", "status"],
         "Show running, queued and recent tasks",

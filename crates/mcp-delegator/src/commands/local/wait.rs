@@ -71,6 +71,7 @@ pub const SPEC: CommandSpec = CommandSpec {
     other_shape: Some(Shape::List("tasks")),
     open_ended: true,
     toolset: Toolset::Local,
+    config: ConfigUse::ValidPart,
     failures: &[
         ErrorCode::PartialFailure,
         ErrorCode::AllItemsFailed,

@@ -11,6 +11,7 @@ mod value_forms;
 mod violations;
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use delegator_domain::task::Mode;
@@ -19,6 +20,7 @@ use serde_json::{Map, Value};
 
 use crate::error::suggestion::input_marker;
 use crate::error::{AppError, ErrorCode, Problem};
+use crate::spec::input_schema::MODE;
 use crate::spec::input_type::ParsedInput;
 use crate::spec::{CallOrigin, CommandSpec, Input, InputSchema, Marker, PreflightContext, Property, Surface};
 pub use normalization::{duplicate_input, snake_case};
@@ -105,6 +107,9 @@ pub fn validate(
     if origin.surface == Surface::CommandLine {
         normalization::resolve_paths(inputs, &mut input, origin.current_dir);
     }
+    if let Some(mode) = preflight_context.and_then(|around| default_mode(inputs, &input, around)) {
+        input[MODE] = mode.name().into();
+    }
     let is_any_refused = problems.iter().any(|problem| spec.exactly_one_of.contains(&problem.field.as_str()));
     add_new(&mut problems, value_forms::nul_problems(inputs, &input));
     add_new(&mut problems, value_forms::command_problems(inputs, &input));
@@ -144,6 +149,33 @@ pub fn validate(
         AppError::new(ErrorCode::InvalidValue, message)
     };
     Ok(ValidInput { object: input, parsed: parsed.map_err(invalid)? })
+}
+
+/// The configured mode of a call that names none, if it is not the built-in one.
+fn default_mode(inputs: &InputSchema, input: &Value, around: &PreflightContext<'_>) -> Option<Mode> {
+    let has_default = inputs.get(MODE).is_some_and(|input| input.has(&Marker::DefaultMode));
+    if !has_default || input.get(MODE).is_some() || around.config.settings.default_mode() == Mode::default() {
+        return None;
+    }
+    let given = input.get("working_dir").and_then(Value::as_str).map(Path::new);
+    let directory = given.unwrap_or(around.current_dir);
+    let directory = directory.canonicalize().unwrap_or_else(|_| directory.to_owned());
+    // No task starts beside an invalid project file, so its mode does not matter.
+    let config = around.config.for_work_tree(&directory).ok()?;
+    Some(config.settings.default_mode())
+}
+
+/// Adds the configured mode to a call that names none, so that a user who is asked sees it.
+pub fn state_default_mode(
+    spec: &'static CommandSpec,
+    object: &mut Map<String, Value>,
+    around: &PreflightContext<'_>,
+) {
+    let inputs = spec.inputs();
+    let normalized = normalization::normalize_names(&inputs, object.clone(), &mut Vec::new());
+    if let Some(mode) = default_mode(&inputs, &Value::Object(normalized), around) {
+        object.insert(MODE.to_owned(), mode.name().into());
+    }
 }
 
 /// Adds at most one problem per input: the first.

@@ -3,6 +3,8 @@
 
 use std::path::Path;
 
+use delegator_domain::agents::DEFAULT_AGENT;
+use delegator_domain::task::Mode;
 use serde_json::{Map, Value};
 
 use crate::error::{ErrorCode, Problem, suggest_nearest};
@@ -67,6 +69,11 @@ pub(super) fn translate(
         call.problems.push(missing.suggest(Some("Use the threadId from the result of codex.")));
     }
     call.prepend_instructions(instructions);
+    // The defaults of Codex's tool, whatever the configuration chooses for tasks of ours.
+    if tool == CompatTool::Codex {
+        call.object.entry("mode").or_insert_with(|| Mode::ReadOnly.name().into());
+        call.object.insert("agent".to_owned(), DEFAULT_AGENT.into());
+    }
     // Codex requires a git repository only in its CLI, not in its server.
     call.object.insert("skip_git_repo_check".to_owned(), true.into());
     if let Some(Value::String(dir)) = call.object.get_mut("working_dir") {
@@ -165,7 +172,7 @@ mod tests {
         );
         assert_eq!(codex.problems, []);
         let expected = json!({"task": "d\n\np", "working_dir": "/here/sub", "mode": "workspace-write", "model": "m",
-            "reasoning_effort": "high", "skip_git_repo_check": true});
+            "reasoning_effort": "high", "skip_git_repo_check": true, "agent": "codex"});
         assert_eq!(Value::Object(codex.object), expected);
         let reply =
             translate_json(CompatTool::Reply, json!({"prompt": "p", "threadId": "t", "conversationId": "c"}));

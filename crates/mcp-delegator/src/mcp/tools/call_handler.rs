@@ -214,6 +214,7 @@ impl Server {
         if !refused.lacks_only_confirmation() {
             return Err(refuse(refused));
         }
+        self.state.state_default_mode(spec, &mut object);
         let answer = if !confirmation::can_ask(context) {
             Confirmation::Unavailable
         } else if confirmation::uses_input_required(context) {

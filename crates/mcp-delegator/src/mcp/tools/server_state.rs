@@ -6,7 +6,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use delegator_config::Config;
+use delegator_config::{Config, ConfigError};
 use delegator_engine::ConnectionPool;
 use delegator_fleet::DatabasePool;
 use rmcp::model::{CallToolResult, ContentBlock, ResourceContents};
@@ -26,7 +26,7 @@ use crate::output::truncation::{SizeLimit, SizeUnit, truncate_to_fit};
 use crate::output::values::truncate_chars;
 use crate::spec::formats::Format;
 use crate::spec::process::Process;
-use crate::spec::{CallOrigin, CommandSpec, PreflightContext, Surface};
+use crate::spec::{CallOrigin, CommandSpec, ConfigUse, PreflightContext, Surface};
 
 /// Clients truncate or divert texts beyond about 50,000 characters.
 const MAX_TEXT: usize = 48_000;
@@ -38,6 +38,8 @@ pub struct ServerState {
     pub commands: CommandList,
     pub process: Process,
     pub config: Config,
+    /// The problems of the configuration: tools that need no valid one are served anyway.
+    pub config_error: Option<ConfigError>,
     pub state_dir: Option<PathBuf>,
     pub printer: Arc<Printer>,
     pub toolbox: Toolbox,
@@ -91,12 +93,28 @@ impl ServerState {
         let call = ToolCall::new(spec, requested.unwrap_or(self.toolbox.settings.default_format));
         let admitted = || {
             let origin = CallOrigin { surface: Surface::Server, current_dir: &self.process.current_dir };
-            let input = validation::validate(spec, object, problems, origin, Some(&preflight))?;
+            let preflight = self.config_error.is_none().then_some(&preflight);
+            let input = validation::validate(spec, object, problems, origin, preflight)?;
+            self.require_valid_config(spec)?;
             validation::refuse_command_line_only_inputs(spec, &input)?;
             let call = call.with_output(input.get("max_output_bytes").and_then(Value::as_u64));
             Ok(AdmittedCall { call, prepared: (self.commands.find(spec)?.prepare)(input)? })
         };
         admitted().map_err(|error: AppError| RefusedCall { call, error: Box::new(error) })
+    }
+
+    fn require_valid_config(&self, spec: &CommandSpec) -> Result<(), AppError> {
+        match &self.config_error {
+            Some(error) if spec.config == ConfigUse::Required => Err(AppError::from(error.clone())
+                .detail("Ask the user to correct the configuration and to restart the MCP server.")),
+            _ => Ok(()),
+        }
+    }
+
+    /// States the mode of a call that names none.
+    pub fn state_default_mode(&self, spec: &'static CommandSpec, object: &mut Map<String, Value>) {
+        let around = PreflightContext::new(&self.config, &self.process, self.state_dir.as_deref());
+        validation::state_default_mode(spec, object, &around);
     }
 
     pub fn redact_resource(&self, mut contents: ResourceContents) -> ResourceContents {
@@ -122,7 +140,7 @@ impl ServerState {
         let context = Context {
             commands: self.commands,
             config: &self.config,
-            config_error: None,
+            config_error: self.config_error.as_ref(),
             state_dir: self.state_dir.clone(),
             process: &self.process,
             screen,
@@ -137,6 +155,9 @@ impl ServerState {
     /// The response of a call, truncated and redacted.
     pub fn render(&self, call: &ToolCall, output: Result<CommandOutput, AppError>) -> CallToolResult {
         let mut output = output.unwrap_or_else(CommandOutput::from).warn(&self.config.warnings);
+        if call.spec.config == ConfigUse::ValidPart {
+            output = output.warn(self.config_error.iter().flat_map(ConfigError::ignored_values));
+        }
         let presentation = self.presentation(call.format);
         if let Some(error) = output.completion.error_mut() {
             presentation.call_syntax().name_inputs_of(error);

@@ -69,7 +69,7 @@ impl Toolbox {
                     ToolFormat::Json => Format::Json,
                     ToolFormat::Markdown => Format::Markdown,
                 },
-                max_mode: selection.max_mode,
+                modes: selection.into(),
             },
         })
     }
