@@ -3,7 +3,7 @@
 use std::sync::LazyLock;
 
 use crate::commands::{
-    Command, CommandList, answer, apply, cancel, cleanup_registry, cloud, completions, config_show, demo,
+    Command, CommandList, agents, answer, apply, cancel, cleanup_registry, cloud, completions, config, demo,
     diff, discard, doctor, env, events, fleet, help, history, import, init, local, logs, man, manifest,
     notify, prepare, queue, restore, retry, review, schema, send, setup, show, usage, version, worker,
     worktrees,
@@ -84,7 +84,14 @@ pub const COMMANDS: &[Command] = commands! {
     setup::SPEC => setup::run,
     notify::SPEC => notify::run,
     doctor::SPEC => doctor::run,
-    config_show::SPEC => config_show::run,
+    agents::list::SPEC => agents::list::run,
+    agents::choose::SPEC => agents::choose::run,
+    config::show::SPEC => config::show::run,
+    config::get::SPEC => config::get::run,
+    config::set::SPEC => config::set::run,
+    config::unset::SPEC => config::unset::run,
+    config::edit::SPEC => config::edit::run,
+    config::path::SPEC => config::path::run,
     schema::SPEC => schema::run,
     manifest::SPEC => manifest::run,
     completions::SPEC => completions::run,

@@ -1,12 +1,13 @@
 //! The commands: one file per command, with its inputs, spec, handler and document.
 
+pub mod agents;
 pub mod answer;
 pub mod apply;
 pub mod cancel;
 pub mod cleanup_registry;
 pub mod cloud;
 pub mod completions;
-pub mod config_show;
+pub mod config;
 pub mod context;
 pub mod demo;
 pub mod diff;

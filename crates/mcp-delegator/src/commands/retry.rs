@@ -122,6 +122,8 @@ fn retry_local(
     // An idempotency key belongs to one task, which has ended.
     input.submission.idempotency_key = None;
     input.agent.working_dir = Some(PathBuf::from(&task.working_dir));
+    // The default agent may be another one now.
+    input.agent.agent.get_or_insert_with(|| AgentNames::One(task.agent.clone()));
     input.retry_of = Some(task.id.clone());
     if input.review {
         let predecessor = task.follows.as_ref().map(|follows| follows.task.clone());

@@ -1,7 +1,8 @@
-//! Converts errors of the configuration and of the environments file into [`AppError`], with their places.
+//! Converts errors of the configuration, of its edits and of the environments file into [`AppError`], with their places.
 
 use delegator_config::environments::{EnvironmentsError, sample};
-use delegator_config::{ConfigError, ProblemSource};
+use delegator_config::user_edit::EditError;
+use delegator_config::{ConfigError, ProblemSource, UnknownSetting};
 use serde_json::{Map, Value};
 
 use crate::error::suggestion::NextCall;
@@ -58,6 +59,38 @@ fn config_advice(problem: &delegator_config::Problem) -> String {
         (Some(meant), _) => format!("Did you mean {meant}?"),
         (None, Some(expected)) => format!("Set {place} to {expected}."),
         (None, None) => format!("Change or remove {place}."),
+    }
+}
+
+impl From<UnknownSetting> for AppError {
+    fn from(error: UnknownSetting) -> Self {
+        AppError::new(ErrorCode::NotFound, sentence(&error.to_string()))
+            .context("key", truncate_text(&error.name))
+            .suggest_name(
+                error.nearest,
+                "Run {call} to list all settings.",
+                NextCall::new(&["config", "show"]),
+            )
+    }
+}
+
+impl From<EditError> for AppError {
+    fn from(error: EditError) -> Self {
+        let message = sentence(&error.to_string());
+        match error {
+            EditError::Unknown(unknown) => unknown.into(),
+            EditError::Invalid(invalid) => invalid.into(),
+            EditError::NoPlace { path, .. } => AppError::new(ErrorCode::ConfigInvalid, message)
+                .context("path", path.display().to_string())
+                .suggest_call(
+                    "Nothing was changed. Edit the file with {call}.",
+                    NextCall::new(&["config", "edit"]),
+                ),
+            EditError::Changed { path } => AppError::new(ErrorCode::LockHeld, message)
+                .context("path", path.display().to_string())
+                .suggest("Repeat the command."),
+            EditError::Write { path, error } => io_error(&format!("Writing {}", path.display()), &error),
+        }
     }
 }
 

@@ -50,11 +50,11 @@ const SYNONYMS: [(&[&str], &[&[&str]]); 16] = [
     (&["rerun", "again", "repeat", "restart"], &[&["retry"]]),
     (&["server", "mcp", "mcp-server", "daemon"], &[&["serve"]]),
     (&["install", "register", "connect"], &[&["setup"], &["init"]]),
-    (&["check", "health", "diagnose", "verify", "agents", "agent"], &[&["doctor"]]),
+    (&["check", "health", "diagnose", "verify"], &[&["doctor"]]),
     (&["clean", "cleanup", "prune", "gc", "purge"], &[&["cleanup-registry"]]),
     (&["find", "search", "past", "sessions"], &[&["history"]]),
     (&["cost", "costs", "tokens", "spent", "stats"], &[&["usage"]]),
-    (&["settings", "configure", "cfg", "conf", "set", "edit"], &[&["config", "show"]]),
+    (&["settings", "configure", "cfg", "conf"], &[&["config", "show"], &["config", "set"]]),
 ];
 
 pub fn guess(catalog: Catalog, unknown_word: UnknownWord<'_>) -> Guess {
@@ -206,8 +206,8 @@ mod tests {
             ("pause", "queue pause"),
             ("local list", "local status"),
             ("local logs", "logs"),
-            ("agents", "doctor"),
-            ("config set", "config show"),
+            ("agent", "agents"),
+            ("conf", "config show | config set"),
             ("events list", "-"),
             ("queue stop", "-"),
             ("env list", "-"),

@@ -56,7 +56,8 @@ pub fn group_about(path: &[&str]) -> &'static str {
         ["events"] => "Read an agent's transcript",
         ["fleet"] => "The workers and tasks of the fleet",
         ["env"] => "The environments for cloud tasks",
-        ["config"] => "The configuration in force",
+        ["agents"] => "The agents that tasks can name",
+        ["config"] => "The configuration in force, and your own file",
         _ => "",
     }
 }

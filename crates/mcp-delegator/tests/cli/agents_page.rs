@@ -38,10 +38,10 @@ const BEFORE_TABLE: &str = "# Agents
 
 The table is generated from the capabilities in `crates/delegator-supervisor/src/agent/`; do not edit.
 
-A task runs on `codex` unless it names another agent: `--agent claude`. If Codex is not installed, it runs on the first installed agent of the table
-that is not known to be signed out. A list is an order of preference: `--agent codex --agent claude` runs Claude
-Code if Codex cannot be started, is not signed in or is out of usage, and only if Codex has done nothing yet. `mcp-delegator doctor` lists
-which agents are installed, their versions and whether they are signed in.
+`mcp-delegator agents` lists which agents are installed, their versions and whether they are signed in. A task runs on the agent that it names
+(`--agent claude`), or else on your default agent, which `mcp-delegator agents use claude` chooses (`default_agent`). Without a choice that is Codex or, if it
+is not installed, the first installed agent of the table that is not known to be signed out. A list is an order of preference: `--agent codex --agent
+claude` runs Claude Code if Codex cannot be started, is not signed in or is out of usage, and only if Codex has done nothing yet.
 
 | agent | protocol | sandbox | resume | messages | usage | cost | plan | exit codes |
 |---|---|---|---|---|---|---|---|---|

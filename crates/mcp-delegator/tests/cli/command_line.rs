@@ -117,8 +117,7 @@ fn a_typo_in_a_command_names_the_command_and_runs_nothing() {
 #[test]
 fn only_a_typo_of_one_letter_is_redirected() {
     for (args, suggested) in [
-        (&["agents"][..], "'doctor'"),
-        (&["config", "set", "max_concurrent", "3"], "'config show'"),
+        (&["cfg", "max_concurrent", "3"][..], "'config show'"),
         (&["list"], "'status'"),
         (&["stat"], "'status'"),
         (&["ls", "--state", "working"], "'status'"),

@@ -3,11 +3,14 @@
 
 #![expect(clippy::unwrap_used, reason = "a test panics when its setup is not as expected")]
 
+mod agents;
 mod agents_page;
+mod broken_config;
 mod command_line;
 mod command_specs;
 mod completions;
 mod config;
+mod config_edit;
 mod contract;
 mod doctor;
 mod edge_cases;

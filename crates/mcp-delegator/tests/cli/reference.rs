@@ -142,6 +142,19 @@ pub(crate) fn configuration(catalog: Catalog) -> String {
         "# Configuration\n\nThe table is generated from `crates/delegator-config`; do not edit.\n\n\
          The configuration file is the first of these: `MCP_DELEGATOR_CONFIG`, `$XDG_CONFIG_HOME/mcp-delegator/config.toml`,\n\
          `~/.config/mcp-delegator/config.toml`. `mcp-delegator config show` prints every effective value and its origin.\n\n\
+         ```sh\n\
+         mcp-delegator config set max_concurrent 4      # checked as at its use; comments and all other lines stay\n\
+         mcp-delegator config get max_concurrent        # the value in force\n\
+         mcp-delegator config unset max_concurrent\n\
+         mcp-delegator config set default_mode read-only --dry-run\n\
+         mcp-delegator config path                      # where your file is\n\
+         ```\n\n\
+         A value is written as in a variable: `config set notify.on failed,timeout`, `config set labels.team core`,\n\
+         `config set agents.claude.env MY_TOKEN`. A secret is better given on standard input, with `-` as the value.\n\
+         `config edit` opens a copy in `$VISUAL`, `$EDITOR` or `vi`, and replaces the file only if the copy is valid.\n\
+         A file that another program changes meanwhile is not overwritten.\n\n\
+         `default_agent` and `default_mode` apply to tasks that name none: of `run`, `exec` and `resume`, and of the tools.\n\
+         A resumed or reviewed task stays with its agent, and a cloud task runs as its environment says.\n\n\
          Precedence, highest first: flag, variable, project file (`.mcp-delegator.toml`), user file, default. Lists in\n\
          variables are comma-separated.\n\n\
          A project file comes with a repository and is not trusted: it may set only what the table allows. Its values for\n\
@@ -151,7 +164,8 @@ pub(crate) fn configuration(catalog: Catalog) -> String {
          a warning (`W_CONFIG_004`).\n\n\
          If your own file or a variable is invalid, commands fail with `CONFIG_INVALID`.\n\
          These also show what is wrong: {}.\n\
-         These work with the valid values and a warning (`W_CONFIG_006`): {}.\n\n{}",
+         These work with the valid values and a warning (`W_CONFIG_006`): {}.\n\
+         A server starts with the warning on stderr, and refuses only what needs a valid configuration.\n\n{}",
         names(ConfigUse::Reported),
         names(ConfigUse::ValidPart),
         delegator_config::reference()

@@ -117,7 +117,7 @@ fn help_entries(text: &str) -> (String, BTreeMap<String, String>) {
 fn manifest_and_help_state_the_same_inputs() {
     let stage = quick_stage();
     let commands = manifest(&stage);
-    assert_eq!(commands.len(), 57);
+    assert_eq!(commands.len(), 64);
     for command in &commands {
         let name = command["name"].as_str().unwrap();
         let path = words(&command["path"]);
@@ -143,7 +143,7 @@ fn manifest_and_help_state_the_same_inputs() {
             let is_required = words(&schema["required"]).contains(&input.as_str());
             let in_usage = match is_positional {
                 // `<TASK|--task-file <FILE>>` or `<TASK_ID|--last>`: there is another way to give it.
-                true => [">", "|--task-file <FILE>>", "|--last>"]
+                true => [">", &format!("|{flag}-file <FILE>>"), "|--last>"]
                     .iter()
                     .any(|end| usage.contains(&format!(" <{entry}{end}"))),
                 false => usage.contains(&format!(" {flag} <")),

@@ -12,6 +12,8 @@ pub struct AgentRow {
     pub name: String,
     pub protocol: &'static str,
     pub is_installed: bool,
+    /// Tasks that name no agent run on it.
+    pub is_default: bool,
     /// Absent if it is not installed or does not report it.
     pub version: Option<String>,
     /// Absent if that cannot be known without the network.
@@ -69,6 +71,7 @@ impl AgentRow {
             name: agent.name.clone(),
             protocol: agent.protocol.name(),
             is_installed: false,
+            is_default: false,
             version: None,
             is_signed_in: None,
             is_usable: false,

@@ -10,6 +10,7 @@ use delegator_engine::{
 
 use super::agent_table::AgentRow;
 use super::check::{Check, CheckStatus};
+use crate::commands::local::agent_candidates::default_agents;
 use crate::commands::prelude::*;
 
 #[derive(Debug, Default)]
@@ -20,7 +21,8 @@ pub struct Examination {
 }
 
 /// Examines all agents. One that is built in and neither configured nor installed is listed, but is no
-/// problem: no user needs all of them. The default agent is one of them as soon as a task can run on another.
+/// problem: no user needs all of them. Codex is one of them as soon as a task can run on another; the agent
+/// that the user has chosen as default is needed.
 pub fn examine(context: &Context<'_>) -> Examination {
     let Ok(engine) = engine(context) else {
         // The check of the state directory says what to do.
@@ -37,10 +39,12 @@ pub fn examine(context: &Context<'_>) -> Examination {
             (agent, row, checks)
         })
         .collect();
-    let is_default_needed = !examined.iter().any(|(_, row, _)| row.is_usable);
+    let settings = &context.config.settings;
+    let chosen = settings.default_agent.as_deref();
+    let is_default_needed = chosen.is_some() || !examined.iter().any(|(_, row, _)| row.is_usable);
     for (agent, row, mut checks) in examined {
-        let is_default = agent.name == DEFAULT_AGENT;
-        let is_wanted = is_default || context.config.settings.agents.contains_key(&agent.name);
+        let is_default = agent.name == chosen.unwrap_or(DEFAULT_AGENT);
+        let is_wanted = is_default || settings.agents.contains_key(&agent.name);
         if is_wanted || row.is_installed {
             let found = check_environment(agent.protocol, &variables);
             let check = found.map(|found| health(subject_name(found.subject).to_owned(), found));
@@ -52,6 +56,10 @@ pub fn examine(context: &Context<'_>) -> Examination {
             findings.checks.extend(checks.into_iter().map(limit));
         }
         findings.agents.push(row);
+    }
+    let default = default_agents(context, &[&context.process.current_dir]).last().copied();
+    for row in &mut findings.agents {
+        row.is_default = Some(row.name.as_str()) == default;
     }
     findings
 }

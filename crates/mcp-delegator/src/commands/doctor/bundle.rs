@@ -12,7 +12,7 @@ use delegator_config::Origin;
 use delegator_registry::Filter;
 
 use super::check::Check;
-use crate::commands::config_show::to_setting;
+use crate::commands::config::show::to_setting;
 use crate::commands::prelude::*;
 use crate::output::data::stored_task::{failure_counts, report_of_task};
 use crate::output::documents::document::pretty;

@@ -4,7 +4,7 @@
 //! printed. If the configuration is invalid, the command fails with its problems and still shows the values
 //! that apply.
 
-use delegator_config::{Config, ConfigWarning, Origin, SourcedSetting};
+use delegator_config::{Config, ConfigWarning, Origin, SourcedSetting, UnknownSetting};
 use delegator_domain::similar_names;
 
 use crate::commands::prelude::*;
@@ -62,18 +62,13 @@ pub const SPEC: CommandSpec = CommandSpec {
 };
 
 pub fn run(context: &Context<'_>, input: ConfigShow) -> Result<CommandOutput, AppError> {
-    // Shows the settings for a task in the current directory, including the limits of its project file.
-    let directory = &context.process.current_dir;
-    let directory = directory.canonicalize().unwrap_or_else(|_| directory.clone());
-    let (config, broken) = match context.config.for_work_tree(&directory) {
-        Ok(config) => (config, Vec::new()),
-        // A broken project file is shown as a warning: a user runs this command to find out what is wrong.
-        Err(error) => (context.config.clone(), error.into_warnings()),
-    };
+    let (config, added) = in_current_directory(context);
     if let Some(key) = &input.key
         && !config.sourced().iter().any(|setting| setting.key.name == key)
     {
-        return Err(unknown_key(&config, key));
+        let known = config.sourced().iter().map(|setting| setting.key.name);
+        let nearest = similar_names::nearest(key, known);
+        return Err(UnknownSetting { name: key.clone(), nearest }.into());
     }
     let settings: Vec<Setting> = config
         .sourced()
@@ -92,8 +87,7 @@ pub fn run(context: &Context<'_>, input: ConfigShow) -> Result<CommandOutput, Ap
         state_dir: text(&context.state_dir),
     };
     let error = context.config_error.map(|error| error.clone().into());
-    let is_new = |warning: &&ConfigWarning| !config.warnings.contains(warning);
-    let warnings = config.warnings.iter().chain(broken.iter().filter(is_new));
+    let warnings = context.config.warnings.iter().chain(&added);
     Ok(CommandOutput::of(data, error).with_page("settings", page).warn(warnings))
 }
 
@@ -113,12 +107,17 @@ pub fn to_setting(setting: &SourcedSetting) -> Setting {
     }
 }
 
-fn unknown_key(config: &Config, key: &str) -> AppError {
-    let known = config.sourced().iter().map(|setting| setting.key.name);
-    let (nearest, list) = (similar_names::nearest(key, known), NextCall::new(&["config", "show"]));
-    AppError::new(ErrorCode::NotFound, format!("There is no setting '{key}'."))
-        .context("key", key)
-        .suggest_name(nearest, "Run {call} to list all settings.", list)
+/// The settings for a task in the current directory, with the limits of its project file, and the warnings
+/// that this adds. A broken project file is a warning: a user runs these commands to find out what is wrong.
+pub fn in_current_directory(context: &Context<'_>) -> (Config, Vec<ConfigWarning>) {
+    let directory = &context.process.current_dir;
+    let directory = directory.canonicalize().unwrap_or_else(|_| directory.clone());
+    let (config, mut warnings) = match context.config.for_work_tree(&directory) {
+        Ok(config) => (config.clone(), config.warnings),
+        Err(error) => (context.config.clone(), error.into_warnings()),
+    };
+    warnings.retain(|warning| !context.config.warnings.contains(warning));
+    (config, warnings)
 }
 
 impl CommandData for Settings {
