@@ -53,6 +53,7 @@ pub use settings::{
     AgentSettings, Containment, Envelope, Format, HideStateDir, IdleCounts, RepositorySettings, SecretText,
     Settings, ToolFormat,
 };
+pub use toml_text::unset as remove_toml_value;
 
 /// A configuration with problems, for commands that must work anyway.
 #[derive(Clone, Debug)]

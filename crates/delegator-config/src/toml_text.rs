@@ -26,7 +26,7 @@ pub(crate) fn set(text: &str, path: &[String], value: &str) -> Option<String> {
 }
 
 /// The text without the value at this path; `None` if there is none, or if it cannot be removed alone.
-pub(crate) fn unset(text: &str, path: &[String]) -> Option<String> {
+pub fn unset(text: &str, path: &[String]) -> Option<String> {
     let mut expected: Table = toml::from_str(text).ok()?;
     remove(&mut expected, path)?;
     let document = DeTable::parse(text).ok()?;

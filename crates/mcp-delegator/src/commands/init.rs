@@ -1,10 +1,12 @@
 //! `init`: from a fresh installation to a first result.
 //!
-//! Three steps: check what a task needs (as `doctor` does), register with the MCP clients of this machine (as
-//! `setup` does), run a first read-only task here. At most three questions come before anything is changed;
-//! flags answer them where no person can. A failed step says what to do, and a second call repeats only what
-//! is missing.
+//! The steps: check what a task needs (as `doctor` does), choose the agent of tasks if several are ready (as
+//! `agents use` does), register with the MCP clients of this machine (as `setup` does), run a first read-only
+//! task here. At most three questions come before anything is changed; flags answer them where no person can.
+//! Without an agent that is installed and signed in, nothing is registered. A failed step says what to do, and
+//! a second call repeats only what is missing.
 
+mod agent_choice;
 mod first_task;
 
 use delegator_domain::agents::DEFAULT_AGENT;
@@ -12,6 +14,7 @@ use delegator_domain::named_enum;
 
 use crate::commands::doctor::check::{Check, CheckStatus};
 use crate::commands::doctor::{agents, configuration, first_problem, machine};
+use crate::commands::init::agent_choice::AgentChoice;
 use crate::commands::prelude::*;
 use crate::commands::setup::clients::{self, Client, ClientState};
 use crate::commands::setup::hosts::{Host, Registration};
@@ -28,6 +31,9 @@ pub struct Init {
     pub yes: bool,
     /// Show what would be done; change nothing
     pub dry_run: bool,
+    /// Agent of tasks that name none (default: asks if several are ready)
+    #[schemars(length(min = 1, max = 64))]
+    pub agent: Option<String>,
     /// Register only with these clients (default: those found here)
     #[schemars(extend("default" = null))]
     pub clients: Vec<Host>,
@@ -74,12 +80,13 @@ const PLANNED: &str = "init_planned";
 const TASK_STEP: &str = "task";
 const NOT_READY: &str =
     "not run, because of the problems above; correct them and run `mcp-delegator init` again";
+const NO_AGENT_READY: &str = "not registered, because no agent is installed and signed in";
 const QUEUE_PAUSED: &str =
     "not run, because the queue is paused; resume it and run `mcp-delegator init` again";
 
 pub const SPEC: CommandSpec = CommandSpec {
-    details: "Checks the agent, registers this server with the MCP clients found here, and runs a first read-only task in the current \
-              directory. Asks at most three questions. Running it again repeats only what is missing.",
+    details: "Checks the agents, lets you choose one if several are ready, registers this server with the MCP clients found here, and \
+              runs a first read-only task in the current directory. Asks at most three questions. Running it again repeats only what is missing.",
     shape: Shape::Action("initialized"),
     other_actions: &[PLANNED],
     network: true,
@@ -158,7 +165,8 @@ pub fn run(context: &Context<'_>, input: Init) -> Result<CommandOutput, AppError
     require_answers(context, &input)?;
     context.screen.announce("Checking the agent, git and the state directory…");
     let found_agents = agents::examine(context);
-    let agent = found_agents.agents.iter().find(|agent| agent.is_usable).map(|agent| agent.name.clone());
+    let choice = AgentChoice::of(context, &input, &found_agents.agents)?;
+    let agent = choice.name.clone();
     let is_ready = check_step(&mut progress, &checks(context, found_agents.checks), agent.as_deref());
     let earlier = if is_ready {
         engine(context).and_then(|engine| first_task::completed(&engine, &context.process.current_dir))
@@ -169,12 +177,21 @@ pub fn run(context: &Context<'_>, input: Init) -> Result<CommandOutput, AppError
     // The task would wait in the queue without an end.
     let is_paused = is_ready && !has_earlier && is_queue_paused(context);
     let asks_for_task = is_ready && !is_paused && !has_earlier;
-    let choices = choices(context, &input, &found, asks_for_task);
+    let choices = choices(context, &input, &found, asks_for_task, &choice);
+    agent_choice::step(context, &mut progress, &choice, input.dry_run);
     let new = registration(context, &[], choices.approves_tools);
     for client in found.iter().filter(|_| choices.registers) {
         register_step(context, &mut progress, client, &new, &input);
     }
-    note_missing_clients(&mut progress, choices.registers, found.is_empty());
+    let missing = match (&agent, choices.registers, found.is_empty()) {
+        (None, ..) if !input.skip_clients => Some(NO_AGENT_READY),
+        (_, false, _) => Some("no client was registered"),
+        (_, true, true) => Some("no MCP client was found here"),
+        (_, true, false) => None,
+    };
+    if let Some(message) = missing {
+        progress.add("clients", StepStatus::Skipped, message, Some("mcp-delegator setup".to_owned()));
+    }
     let mut skip = |message: &str, next| progress.add(TASK_STEP, StepStatus::Skipped, message, next);
     match earlier {
         _ if !choices.runs_task => skip("not wanted", None),
@@ -192,15 +209,6 @@ pub fn run(context: &Context<'_>, input: Init) -> Result<CommandOutput, AppError
 fn is_queue_paused(context: &Context<'_>) -> bool {
     // An error here is one of the task, too, which reports it.
     engine(context).is_ok_and(|engine| engine.queue().is_paused().unwrap_or(false))
-}
-
-fn note_missing_clients(progress: &mut InitSteps, registers: bool, is_none_found: bool) {
-    let message = match (registers, is_none_found) {
-        (false, _) => "no client was registered",
-        (true, true) => "no MCP client was found here",
-        (true, false) => return,
-    };
-    progress.add("clients", StepStatus::Skipped, message, Some("mcp-delegator setup".to_owned()));
 }
 
 fn output(progress: InitSteps, dry_run: bool) -> CommandOutput {
@@ -231,8 +239,14 @@ fn require_answers(context: &Context<'_>, input: &Init) -> Result<(), AppError> 
 }
 
 /// Asks what flags leave open. Nothing has been changed yet.
-fn choices(context: &Context<'_>, input: &Init, found: &[Client], asks_for_task: bool) -> Choices {
-    let can_register = !input.skip_clients;
+fn choices(
+    context: &Context<'_>,
+    input: &Init,
+    found: &[Client],
+    asks_for_task: bool,
+    agent: &AgentChoice,
+) -> Choices {
+    let can_register = !input.skip_clients && agent.name.is_some();
     if input.yes || input.dry_run {
         let (approves_tools, runs_task) = (input.approve_tools, !input.skip_task);
         return Choices { registers: can_register, approves_tools, runs_task };
@@ -246,7 +260,9 @@ fn choices(context: &Context<'_>, input: &Init, found: &[Client], asks_for_task:
     let needs_approval = |client: &Client| {
         client.host == Host::Codex && client.is_editable() && client.has_tool_approval != Some(true)
     };
-    let may_approve = registers && !input.approve_tools && found.iter().any(needs_approval);
+    // The first question was the one about the agent; `setup` asks this one.
+    let may_approve =
+        registers && !input.approve_tools && !agent.was_asked && found.iter().any(needs_approval);
     let approves_tools =
         input.approve_tools || (may_approve && terminal_prompt::confirm(context, APPROVAL_QUESTION, false));
     let question = format!(

@@ -7,6 +7,7 @@
 pub mod clients;
 pub mod hosts;
 pub mod program_path;
+mod removal;
 
 use std::fs;
 use std::io::{self, Write};
@@ -20,6 +21,7 @@ use crate::commands::setup::hosts::{Edit, EntryError, Host, Registration};
 use crate::commands::terminal_prompt;
 
 const BACKUP: &str = ".before-mcp-delegator";
+const REMOVED: &str = "host_removed";
 const MAX_BACKUPS: u32 = 1000;
 
 pub const APPROVAL_QUESTION: &str = "Codex asks you before it calls a tool that changes something, and `codex exec` refuses such calls. \
@@ -33,6 +35,10 @@ pub struct Setup {
     pub host: Option<Host>,
     /// Print only the entry instead of writing it
     pub print: bool,
+    /// Remove the entry of this server instead of adding it
+    pub remove: bool,
+    /// With --remove: show what would be removed; change nothing
+    pub dry_run: bool,
     /// Toolsets to register: local, cloud, registry, extra, codex-compat (default: those that can be used)
     #[schemars(extend("default" = null))]
     pub toolsets: Vec<String>,
@@ -73,6 +79,7 @@ pub const SPEC: CommandSpec = CommandSpec {
               Running it again changes nothing.",
     shape: Shape::Action("host_configured"),
     other_shape: Some(Shape::List("clients")),
+    other_actions: &[REMOVED],
     idempotent: true,
     raw: RawOutput::With("print"),
     toolset: Toolset::Hidden,
@@ -82,6 +89,7 @@ pub const SPEC: CommandSpec = CommandSpec {
         example("mcp-delegator setup", "the supported clients, and which are found here"),
         example("mcp-delegator setup codex", "the file that was changed"),
         example("mcp-delegator setup cursor --print", "the entry, without writing it"),
+        example("mcp-delegator setup codex --remove --dry-run", "the entry that would be removed"),
     ],
     input: InputType::with_rules::<Setup>(),
     ..CommandSpec::new::<Setup, SetupOutput>(&["setup"], "Register this server with an MCP client")
@@ -99,6 +107,22 @@ impl InputRules for Setup {
                 Problem::new(ErrorCode::MissingArgument, "host", "is missing, so there is no entry to print")
                     .suggest(Some("Name a client, as in: mcp-delegator setup codex --print")),
             );
+        }
+        if self.remove && self.host.is_none() {
+            let problem = Problem::new(
+                ErrorCode::MissingArgument,
+                "host",
+                "is missing, so there is no entry to remove",
+            );
+            problems.push(problem.suggest(Some("Name a client, as in: mcp-delegator setup codex --remove")));
+        }
+        if self.remove && (self.print || self.approve_tools || !self.toolsets.is_empty()) {
+            let problem = "cannot be given together with inputs for a new entry";
+            problems.push(Problem::invalid("remove", problem));
+        }
+        if self.dry_run && !self.remove {
+            let problem = Problem::invalid("dry_run", "belongs to --remove");
+            problems.push(problem.suggest(Some("To see the entry without writing it, give --print.")));
         }
         let names = toolset_names();
         let given = self.toolsets.iter().flat_map(|names| split_names(names));
@@ -126,6 +150,9 @@ fn split_names(given: &str) -> impl Iterator<Item = &str> {
 
 pub fn run(context: &Context<'_>, input: Setup) -> Result<CommandOutput, AppError> {
     let Some(host) = input.host else { return list_clients(context) };
+    if input.remove {
+        return removed(context, host, input.dry_run);
+    }
     let mut registration = registration(context, &input.toolsets, input.approve_tools);
     let registered = if input.print {
         sample(context, host, &registration)?
@@ -144,6 +171,18 @@ pub fn run(context: &Context<'_>, input: Setup) -> Result<CommandOutput, AppErro
     let data = SetupOutput { registered: Some(registered), clients: None };
     let output = CommandOutput::done(data).raw(entry).message(message);
     Ok(output.warn(path_warning(context, &registration)))
+}
+
+fn removed(context: &Context<'_>, host: Host, dry_run: bool) -> Result<CommandOutput, AppError> {
+    let removed = removal::remove(context, host, dry_run)?;
+    let message = match (removed.is_changed, dry_run) {
+        (false, _) => format!("{} has no entry of this server", removed.file),
+        (true, true) => format!("The entry would be removed from {}", removed.file),
+        (true, false) => format!("The entry was removed from {}", removed.file),
+    };
+    let output = CommandOutput::done(SetupOutput { registered: Some(removed), clients: None });
+    let output = CommandOutput { shape: Some(Shape::Action(REMOVED)), dry_run, ..output };
+    Ok(output.fact("dry_run", dry_run).message(message))
 }
 
 fn may_ask_for_approval(context: &Context<'_>, host: Host) -> Result<bool, AppError> {

@@ -66,11 +66,49 @@ fn read_answer(input: &mut impl BufRead, default: bool, ask: impl Fn()) -> bool 
     false
 }
 
+/// Asks for one of several names. An empty line means the first one; `None` if no answer is clear.
+pub fn choose<'a>(context: &Context<'_>, question: &str, names: &[&'a str]) -> Option<&'a str> {
+    let first = names.first().copied().unwrap_or_default();
+    let question = format!("{question} {} [{first}]", names.join(", "));
+    let question = context.screen.presentation.question(&question);
+    read_choice(&mut io::stdin().lock(), names, || context.screen.printer.remark(&question))
+}
+
+fn read_choice<'a>(input: &mut impl BufRead, names: &[&'a str], ask: impl Fn()) -> Option<&'a str> {
+    for _ in 0..MAX_ATTEMPTS {
+        ask();
+        let mut line = String::new();
+        if !matches!(input.read_line(&mut line), Ok(1..)) {
+            return None;
+        }
+        let given = line.trim();
+        let found = names.iter().find(|name| given.is_empty() || given.eq_ignore_ascii_case(name));
+        if let Some(name) = found {
+            return Some(name);
+        }
+    }
+    None
+}
+
 #[cfg(test)]
 mod tests {
     use std::cell::Cell;
 
     use super::*;
+
+    #[test]
+    fn an_empty_line_chooses_the_first_name_and_an_unknown_one_is_asked_again() {
+        let choose = |input: &str| read_choice(&mut input.as_bytes(), &["codex", "claude"], || ());
+        for (input, chosen) in [
+            ("\n", Some("codex")),
+            ("Claude\n", Some("claude")),
+            ("gpt\nclaude\n", Some("claude")),
+            ("a\nb\nc\ncodex\n", None),
+            ("", None),
+        ] {
+            assert_eq!(choose(input), chosen, "{input:?}");
+        }
+    }
 
     #[test]
     fn only_an_empty_line_means_the_default() {

@@ -116,7 +116,7 @@ fn without_a_terminal_nothing_is_done_unless_flags_answer() {
 }
 
 #[test]
-fn a_missing_agent_fails_with_its_fix_and_the_clients_are_registered_anyway() {
+fn a_missing_agent_fails_with_its_fix_and_nothing_is_registered() {
     let world = World::new(PROGRAM);
     world.write("home/.cursor/mcp.json", "{}");
     let run = output_of(&mut world.command(["init", "--yes"]));
@@ -124,10 +124,8 @@ fn a_missing_agent_fails_with_its_fix_and_the_clients_are_registered_anyway() {
     assert_eq!((run.exit, &answer["error"]["code"]), (Some(4), &json!("DEPENDENCY_MISSING")), "{answer}");
     let data = &answer["meta"]["failure_data"];
     let statuses = steps(data);
-    assert!(
-        statuses.contains(&("clients.cursor", "done")) && statuses.contains(&("task", "skipped")),
-        "{data}"
-    );
+    assert!(statuses.contains(&("clients", "skipped")) && statuses.contains(&("task", "skipped")), "{data}");
+    assert!(!is_registered(&world, ".cursor/mcp.json"));
     assert!(data["steps"][0]["next"].as_str().unwrap().contains("npm install -g @openai/codex"), "{data}");
 }
 
@@ -156,7 +154,7 @@ fn a_first_task_below_is_not_one_of_this_directory() {
 
 #[test]
 fn a_dry_run_shows_what_a_run_would_do() {
-    let world = World::new(PROGRAM);
+    let world = world_with_two_agents();
     let entry = json!({"command": PROGRAM, "args": ["serve"]});
     world.write("home/.cursor/mcp.json", &json!({"mcpServers": {"mcp-delegator": entry}}).to_string());
     world.write("home/.codex/config.toml", &format!("[mcp_servers.mcp-delegator]\ncommand = '{PROGRAM}'\n"));
@@ -168,13 +166,13 @@ fn a_dry_run_shows_what_a_run_would_do() {
         let codex = if is_done { "planned" } else { "skipped" };
         let expected =
             [("clients.codex", codex), ("clients.cursor", "skipped"), ("clients.vscode", "skipped")];
-        let found = steps(&planned["meta"]["failure_data"]).into_iter();
+        let found = steps(&planned["data"]).into_iter();
         let found: Vec<(&str, &str)> = found.filter(|(name, _)| name.starts_with("clients.")).collect();
         assert_eq!(found, expected, "{planned}");
         world.run(args);
     }
     // Only a client that the call names is a reason to fail.
-    let found = world.run(["init", "--dry-run"]).json()["meta"]["failure_data"]["steps"].clone();
+    let found = world.run(["init", "--dry-run"]).json()["data"]["steps"].clone();
     let vscode = found.as_array().unwrap().iter().find(|step| step["name"] == "clients.vscode").unwrap();
     assert_eq!(vscode["next"], "mcp-delegator setup vscode --print");
     let named = world.run(["init", "--dry-run", "--clients", "vscode"]).json();
@@ -274,6 +272,56 @@ fn claude_code_alone_is_enough() {
         assert_eq!(run["error"]["message"], "The agent exited with code 3.", "only claude does that: {run}");
     }
     world.write("home/bin/claude", &claude.replace(":true", ":false"));
-    assert_eq!(world.run(["doctor"]).exit, Some(4), "no agent works");
+    let signed_out = world.run(["doctor"]).json();
+    assert_eq!(signed_out["error"]["code"], "UNAUTHENTICATED", "Codex is not asked for: {signed_out}");
     assert_eq!(world.run(["run", "x"]).exit, Some(4));
+}
+
+/// A world with two agents that are ready, neither of which is Codex.
+fn world_with_two_agents() -> World {
+    let agent =
+        |name: &str| format!("[agents.{name}]\nprotocol = 'plain'\nunsandboxed = true\ncommand = ['cat']\n");
+    let world = World::new(PROGRAM).config(&(agent("first") + &agent("second")));
+    world.write("home/.cursor/mcp.json", "{}");
+    world
+}
+
+fn default_agent(world: &World) -> Value {
+    world.run(["config", "get", "default_agent"]).json()["data"]["value"].clone()
+}
+
+#[test]
+fn init_asks_once_which_of_several_agents_to_use() {
+    let world = world_with_two_agents();
+    let mut terminal = TerminalSession::start_interactive(world.command(["init"]));
+    for (question, answer) in [
+        ("tasks that name none? first, second [first]", "second\n"),
+        ("Register this server with Cursor? [Y/n]", "y\n"),
+        ("Run a first task", "y\n"),
+    ] {
+        terminal.wait_for_text(question);
+        terminal.type_text(answer);
+    }
+    let shown = terminal.wait();
+    assert!(shown.exit == Some(0) && !shown.stdout.contains("npm install"), "{shown:?}");
+    assert_eq!(default_agent(&world), "second");
+    assert!(is_registered(&world, ".cursor/mcp.json"));
+    let mut terminal = TerminalSession::start_interactive(world.command(["init", "--skip-task"]));
+    terminal.wait_for_text("already registered");
+    assert!(!terminal.wait().stdout.contains("name none?"), "the choice is not asked for again");
+}
+
+#[test]
+fn init_takes_the_agent_from_a_flag_and_refuses_one_that_is_not_ready() {
+    let world = world_with_two_agents();
+    let args = ["init", "--yes", "--skip-task", "--agent"];
+    let planned = world.run([&args[..], &["second", "--dry-run"]].concat()).json()["data"].clone();
+    assert!(steps(&planned).contains(&("agent", "planned")), "{planned}");
+    assert_eq!(default_agent(&world), Value::Null);
+    let refused = world.run([&args[..], &["codex"]].concat());
+    assert_eq!(refused.exit, Some(2), "{refused:?}");
+    assert!(!is_registered(&world, ".cursor/mcp.json"));
+    let done = world.run([&args[..], &["second"]].concat()).json()["data"].clone();
+    assert!(steps(&done).contains(&("agent", "done")), "{done}");
+    assert_eq!(default_agent(&world), "second");
 }

@@ -292,14 +292,74 @@ fn the_answer_describes_the_entry_in_the_file() {
 
 #[test]
 fn an_entry_with_a_url_stays_as_it_is() {
-    let world = world();
+    // `init` registers nothing without an agent.
+    let agent = "[agents.mine]\nprotocol = 'plain'\nunsandboxed = true\ncommand = ['cat']\n";
+    let world = world().config(agent);
     let before = json!({"mcpServers": {"mcp-delegator": {"url": "http://127.0.0.1:7777/mcp"}}}).to_string();
     world.write("home/.cursor/mcp.json", &before);
     assert_eq!(world.run(["setup"]).json()["data"]["clients"][2]["state"], "registered-by-url");
     let run = world.run(["setup", "cursor"]);
     assert_eq!((run.exit, &run.json()["error"]["code"]), (Some(4), &json!("CONFIG_INVALID")), "{run:?}");
-    let init =
-        world.run(["init", "--yes", "--skip-task"]).json()["meta"]["failure_data"]["steps"].to_string();
+    let init = world.run(["init", "--yes", "--skip-task"]).stdout;
     assert!(init.contains("already registered by URL"), "{init}");
     assert_eq!(read_text(&world.home().join(".cursor/mcp.json")), before);
+}
+
+#[test]
+fn remove_takes_only_our_entry_and_a_dry_run_takes_nothing() {
+    for (host, file, before) in [
+        (
+            "codex",
+            ".codex/config.toml",
+            "# mine\nmodel = \"x\"   # y\n\n[mcp_servers.other]\ncommand = \"y\" # z\n",
+        ),
+        (
+            "cursor",
+            ".cursor/mcp.json",
+            "{\n  // mine\n  \"mcpServers\": {\n    \"other\": {\"command\": \"x\"} // z\n  }\n}\n",
+        ),
+        (
+            "claude-code",
+            ".claude.json",
+            "{\n  \"theme\": \"dark\",\n  \"mcpServers\": {\n    \"other\": {\"command\": \"x\"}\n  }\n}\n",
+        ),
+    ] {
+        let world = world();
+        world.write(&format!("home/{file}"), before);
+        let path = world.home().join(file);
+        world.run(["setup", host]);
+        let with_entry = read_text(&path);
+        let planned = world.run(["setup", host, "--remove", "--dry-run"]).json()["data"].clone();
+        assert_eq!((&planned["is_changed"], &planned["backup"]), (&json!(true), &Value::Null), "{planned}");
+        assert_eq!(read_text(&path), with_entry);
+        let run = world.run(["setup", host, "--remove"]);
+        assert_eq!(run.exit, Some(0), "{run:?}");
+        let after = read_text(&path);
+        assert!(!after.contains("mcp-delegator"), "{after}");
+        for word in before.split_whitespace() {
+            assert!(after.contains(word), "{host}: {word} in {after}");
+        }
+        let backup = run.json()["data"]["backup"].as_str().unwrap().to_owned();
+        assert_eq!(read_text(Path::new(&backup)), with_entry);
+        let again = world.run(["setup", host, "--remove"]).json()["data"].clone();
+        assert_eq!(again["is_changed"], false, "{again}");
+        assert_eq!(read_text(&path), after);
+    }
+}
+
+#[test]
+fn remove_keeps_what_setup_did_not_write() {
+    let world = world();
+    let by_url = "{\"mcpServers\": {\"mcp-delegator\": {\"url\": \"http://127.0.0.1:7777/mcp\"}}}";
+    world.write("home/.cursor/mcp.json", by_url);
+    assert_eq!(world.run(["setup", "cursor", "--remove"]).exit, Some(4));
+    assert_eq!(read_text(&world.home().join(".cursor/mcp.json")), by_url);
+    assert_eq!(world.run(["setup", "codex", "--remove"]).json()["data"]["is_changed"], false);
+    for args in [
+        &["setup", "--remove"][..],
+        &["setup", "codex", "--dry-run"],
+        &["setup", "codex", "--remove", "--print"],
+    ] {
+        assert_eq!(world.run(args).exit, Some(2), "{args:?}");
+    }
 }

@@ -21,8 +21,8 @@ pub struct Examination {
 }
 
 /// Examines all agents. One that is built in and neither configured nor installed is listed, but is no
-/// problem: no user needs all of them. Codex is one of them as soon as a task can run on another; the agent
-/// that the user has chosen as default is needed.
+/// problem: no user needs all of them. Needed is the agent that the user has chosen as default, or else, if no
+/// agent can run a task, the first one that is installed.
 pub fn examine(context: &Context<'_>) -> Examination {
     let Ok(engine) = engine(context) else {
         // The check of the state directory says what to do.
@@ -41,7 +41,10 @@ pub fn examine(context: &Context<'_>) -> Examination {
         .collect();
     let settings = &context.config.settings;
     let chosen = settings.default_agent.as_deref();
-    let is_default_needed = chosen.is_some() || !examined.iter().any(|(_, row, _)| row.is_usable);
+    let is_any_usable = examined.iter().any(|(_, row, _)| row.is_usable);
+    let installed = examined.iter().map(|(_, row, _)| row).find(|row| row.is_installed);
+    let fallback = installed.map_or(DEFAULT_AGENT, |row| row.name.as_str()).to_owned();
+    let needed = chosen.map(str::to_owned).or((!is_any_usable).then_some(fallback));
     for (agent, row, mut checks) in examined {
         let is_default = agent.name == chosen.unwrap_or(DEFAULT_AGENT);
         let is_wanted = is_default || settings.agents.contains_key(&agent.name);
@@ -51,11 +54,17 @@ pub fn examine(context: &Context<'_>) -> Examination {
             // Several agents may share an environment.
             let is_new = |check: &Check| findings.checks.iter().all(|known| known.name != check.name);
             checks.extend(check.filter(is_new));
-            let is_needed = if is_default { is_default_needed } else { is_wanted };
+            let is_fallback = is_default || agent.name == DEFAULT_AGENT;
+            let is_needed = needed.as_ref() == Some(&agent.name) || (is_wanted && !is_fallback);
             let limit = |check: Check| if is_needed { check } else { check.at_most_warning() };
             findings.checks.extend(checks.into_iter().map(limit));
         }
         findings.agents.push(row);
+    }
+    if chosen.is_none() && findings.agents.iter().all(|row| !row.is_installed) {
+        let missing =
+            findings.checks.iter_mut().find(|check| check.code == Some(ErrorCode::DependencyMissing));
+        missing.into_iter().for_each(|check| check.suggestion = Some(INSTALL_ONE.to_owned()));
     }
     let default = default_agents(context, &[&context.process.current_dir]).last().copied();
     for row in &mut findings.agents {
@@ -107,6 +116,9 @@ fn examine_agent(
         && checks.iter().all(|check| check.status != CheckStatus::Problem);
     (AgentRow { is_usable, ..row }, checks)
 }
+
+const INSTALL_ONE: &str = "Install an agent and sign in. For Codex: npm install -g @openai/codex, then: codex login. \
+     For Claude Code: npm install -g @anthropic-ai/claude-code, then: claude. 'mcp-delegator agents' lists the others.";
 
 pub fn check_name(agent: &str, what: &str) -> String {
     match (agent, what) {

@@ -93,6 +93,25 @@ pub fn upsert_entry(
     }
 }
 
+/// Removes an entry that starts a program; the other entries and all comments stay.
+pub fn remove_entry(text: &str, syntax: Syntax, [group, name]: [&str; 2]) -> Result<Edit, EntryError> {
+    let mut expected = syntax.parse(text)?;
+    let Some(entry) = expected[group].get(name).cloned() else { return Ok(Edit::Unchanged) };
+    if entry.get("command").is_none() {
+        return Err(EntryError::WithoutCommand { entry: format!("{group}.{name}") });
+    }
+    expected[group].as_object_mut().map(|servers| servers.shift_remove(name));
+    let removed = CstRootNode::parse(text, &with_comments()).ok().and_then(|root| {
+        let servers = member(&root.object_value()?, group)?.object_value()?;
+        member(&servers, name)?.remove();
+        Some(root.to_string())
+    });
+    match removed.filter(|text| syntax.parse(text).is_ok_and(|now| now == expected)) {
+        Some(text) => Ok(Edit::Changed(text)),
+        None => Err(cannot_edit("the entry cannot be removed without rewriting the file")),
+    }
+}
+
 fn cannot_edit(message: impl Into<String>) -> EntryError {
     EntryError::CannotEdit { message: message.into() }
 }

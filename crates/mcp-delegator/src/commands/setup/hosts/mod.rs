@@ -143,6 +143,14 @@ impl Host {
         }
     }
 
+    pub fn remove(self, text: &str) -> Result<Edit, EntryError> {
+        match self {
+            Host::Codex => toml_entry::remove_entry(text, SERVER),
+            _ if text.trim().is_empty() => Ok(Edit::Unchanged),
+            _ => json_entry::remove_entry(text, self.syntax(), [self.servers_key(), SERVER]),
+        }
+    }
+
     pub fn edit(self, text: &str, new: &Registration) -> Result<Edit, EntryError> {
         match self {
             Host::Codex => toml_entry::upsert_entry(text, SERVER, new),

@@ -83,6 +83,20 @@ pub fn upsert_entry(text: &str, name: &str, new: &Registration) -> Result<Edit, 
     }
 }
 
+/// Removes an entry that starts a program; everything else stays, comments too.
+pub fn remove_entry(text: &str, name: &str) -> Result<Edit, EntryError> {
+    match read(text, name)? {
+        None => Ok(Edit::Unchanged),
+        Some(Entry { command: None, .. }) => {
+            Err(EntryError::WithoutCommand { entry: format!("{GROUP}.{name}") })
+        }
+        Some(_) => match delegator_config::remove_toml_value(text, &[GROUP.to_owned(), name.to_owned()]) {
+            Some(text) => Ok(Edit::Changed(text)),
+            None => Err(cannot_edit("the entry cannot be removed without rewriting the file".to_owned())),
+        },
+    }
+}
+
 fn set_value(text: &str, name: &str, key: &str, value: &str) -> Result<String, EntryError> {
     let document = parse(text)?;
     let is_set = |text: &str| {
