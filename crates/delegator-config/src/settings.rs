@@ -13,7 +13,7 @@ use delegator_domain::agents::AgentProtocol;
 use delegator_domain::budget::{Budget, BudgetScope, Caps};
 use delegator_domain::named_enum;
 use delegator_domain::notification::{Channel, NotifyPlan};
-use delegator_domain::task::{EnclosureChoice, Mode, State};
+use delegator_domain::task::{EnclosureChoice, EndKind, Mode};
 use serde::de::{Deserialize, Deserializer};
 
 /// The value of every key. The table in `keys` describes them.
@@ -168,7 +168,7 @@ impl Settings {
             Channel::Desktop => self.notify_desktop,
         };
         let channels: Vec<Channel> = Channel::ALL.into_iter().filter(is_configured).collect();
-        let on: Vec<State> = self.notify_on.iter().filter_map(|name| State::from_name(name)).collect();
+        let on: Vec<EndKind> = self.notify_on.iter().filter_map(|name| EndKind::from_name(name)).collect();
         (!channels.is_empty() && !on.is_empty()).then_some(NotifyPlan {
             on,
             channels,

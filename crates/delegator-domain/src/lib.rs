@@ -1,9 +1,10 @@
-//! Domain types and rules: tasks and their lifecycle, agents, their messages and questions, environments,
+//! Domain types and rules: tasks and their lifecycle, the attention they need, agents, their messages and questions, environments,
 //! notifications, queue conflicts, redaction of secrets, name suggestions, text sanitising.
 //!
 //! Everything here is pure: no files, no clock, no environment, no processes.
 
 pub mod agents;
+pub mod attention;
 pub mod budget;
 pub mod crash;
 pub mod environment;

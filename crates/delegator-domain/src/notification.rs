@@ -6,7 +6,7 @@
 //! found when the configuration is read.
 
 use crate::named_enum::named_enum;
-use crate::task::{GroupId, State, TaskId};
+use crate::task::{EndKind, GroupId, TaskId};
 
 named_enum! {
     pub enum Channel {
@@ -74,7 +74,7 @@ impl Subject {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NotifyPlan {
     /// The ends of a task, a group or a chain.
-    pub on: Vec<State>,
+    pub on: Vec<EndKind>,
     pub channels: Vec<Channel>,
     /// Whether the tasks of a group or a chain also send one each.
     pub each_task: bool,
@@ -84,9 +84,15 @@ const SEPARATOR: char = '/';
 const EACH_TASK: &str = "each_task";
 
 impl NotifyPlan {
+    /// An end as `completed` is one whatever the check says; `verify_failed` alone means only those that failed
+    /// it.
+    pub fn includes(&self, end: EndKind) -> bool {
+        self.on.contains(&end) || end == EndKind::VerifyFailed && self.on.contains(&EndKind::Completed)
+    }
+
     /// The stored form: `completed,failed/webhook,desktop`, and `/each_task` if each task sends one.
     pub fn to_text(&self) -> String {
-        let on: Vec<&str> = self.on.iter().map(|state| state.name()).collect();
+        let on: Vec<&str> = self.on.iter().map(|end| end.name()).collect();
         let channels: Vec<&str> = self.channels.iter().map(|channel| channel.name()).collect();
         let each_task = if self.each_task { format!("{SEPARATOR}{EACH_TASK}") } else { String::new() };
         format!("{}{SEPARATOR}{}{each_task}", on.join(","), channels.join(","))
@@ -100,7 +106,7 @@ impl NotifyPlan {
             Some(_) => return None,
         };
         Some(NotifyPlan {
-            on: parse_list(on, State::from_name)?,
+            on: parse_list(on, EndKind::from_name)?,
             channels: parse_list(channels, Channel::from_name)?,
             each_task,
         })
@@ -239,7 +245,7 @@ mod tests {
         for (plan, text) in [
             (
                 NotifyPlan {
-                    on: vec![State::Completed, State::Failed],
+                    on: vec![EndKind::Completed, EndKind::Failed],
                     channels: vec![Channel::Webhook],
                     each_task: false,
                 },
@@ -257,6 +263,9 @@ mod tests {
             assert_eq!(plan.to_text(), text);
             assert_eq!(NotifyPlan::from_text(text), Some(plan));
         }
+        let only_refuted = NotifyPlan::from_text("verify_failed/desktop").unwrap();
+        assert!(only_refuted.includes(EndKind::VerifyFailed) && !only_refuted.includes(EndKind::Completed));
+        assert!(NotifyPlan::from_text("completed/desktop").unwrap().includes(EndKind::VerifyFailed));
         for wrong in ["", "completed", "done/webhook", "completed/pigeon", "completed/webhook/all"] {
             assert_eq!(NotifyPlan::from_text(wrong), None, "{wrong}");
         }

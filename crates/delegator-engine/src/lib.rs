@@ -77,7 +77,7 @@ pub use delegator_supervisor::agent::{
 };
 pub use delegator_supervisor::enclosure::{ENCLOSE, Unavailable, enter as enter_enclosure, find_mechanism};
 pub use delegator_supervisor::run::{Percent, PercentSource, Snapshot, omitted_bytes};
-pub use delegator_supervisor::verdict::has_acted;
+pub use delegator_supervisor::verdict::{has_acted, local_time};
 pub use error::{
     AnswerProblem, ConversationError, DirectoryProblem, EngineError, FileProblem, IsolationError, NoDiff,
     RestoreChanges,
@@ -93,6 +93,7 @@ pub use remote::refresh::{ProviderProblem, check_resumable};
 pub use restore_points::lookup::{DroppedPoint, ListedPoint};
 pub use restore_points::record::{PointProblem, RestorePointRecord, git_version, restore_command};
 pub use restore_points::retained::{RetainedRestorePoint, RetentionReason};
+pub use results::attention::{ShownBeside, ended_facts};
 pub use results::groups::{ComparedAttempt, ComparedGroup, DiffSize, Target};
 pub use results::overview::{AwaitedTasks, CloudCounts, Overview, OverviewRequest, QueuedTask, RunningTask};
 pub use results::task_queries::{LongLog, TaskFiles};

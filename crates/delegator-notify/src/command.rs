@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use delegator_domain::task::State;
+use delegator_domain::task::EndKind;
 use delegator_domain::text::last_line;
 use delegator_subprocess::{Capture, End, Finished, Limits};
 
@@ -41,9 +41,9 @@ pub(crate) fn show_on_desktop(
     settings: &NotifySettings,
     notification: &Notification,
 ) -> Result<(), SendError> {
-    let urgency = match notification.subject.state {
-        state if state == State::Failed.name() || state == State::Timeout.name() => "--urgency=critical",
-        _ => "--urgency=normal",
+    let urgency = match notification.subject.end {
+        EndKind::Failed | EndKind::Timeout | EndKind::VerifyFailed => "--urgency=critical",
+        EndKind::Completed | EndKind::Cancelled => "--urgency=normal",
     };
     let text = escape_markup(&notification.text);
     let args = ["--app-name=mcp-delegator", urgency, "--", &notification.title, &text].map(OsStr::new);
@@ -110,7 +110,7 @@ fn variables(notification: &Notification) -> [(&'static str, OsString); 7] {
         ("NOTIFICATION_ID", text(&notification.id)),
         ("NOTIFICATION_SUBJECT", text(notification.subject.kind)),
         ("NOTIFICATION_SUBJECT_ID", text(&notification.subject.id)),
-        ("NOTIFICATION_STATE", text(notification.subject.state)),
+        ("NOTIFICATION_STATE", text(notification.subject.end.state().public_name())),
         ("NOTIFICATION_TITLE", text(&notification.title)),
         ("NOTIFICATION_TEXT", text(&notification.text)),
         ("NOTIFICATION_ATTEMPT", notification.delivery_attempt.to_string().into()),

@@ -6,14 +6,14 @@
 
 use delegator_domain::notification::SubjectKind;
 use delegator_domain::redact::Redactor;
-use delegator_domain::task::EndCounts;
+use delegator_domain::task::{EndCounts, EndKind};
 use delegator_domain::terminal;
 use delegator_domain::text::shorten;
 use serde::Serialize;
 
 use crate::SendError;
 use crate::settings::NotifySettings;
-use crate::subject::{Failure, NotifiedTask, NotifiedWork};
+use crate::subject::{Failure, NotifiedTask, NotifiedWork, state_and_end};
 use crate::text::render;
 
 const MAX_TITLE_CHARS: usize = 200;
@@ -42,7 +42,8 @@ pub struct EndedSubject {
     pub kind: &'static str,
     /// The id of a chain is that of its first task.
     pub id: String,
-    pub state: &'static str,
+    #[serde(flatten, serialize_with = "state_and_end")]
+    pub end: EndKind,
     pub title: String,
     pub counts: EndCounts,
     pub duration_ms: Option<u64>,
@@ -69,7 +70,7 @@ impl Notification {
             subject: EndedSubject {
                 kind: kind.name(),
                 id: id.to_owned(),
-                state: work.state.public_name(),
+                end: work.end,
                 title: bounded(&redactor, work.title(), MAX_TITLE_CHARS),
                 counts: work.counts,
                 duration_ms: work.duration_ms,
@@ -115,7 +116,7 @@ pub(crate) mod tests {
     use std::collections::BTreeMap;
 
     use delegator_domain::notification::Subject;
-    use delegator_domain::task::{GroupId, State, TaskId, TaskLocation};
+    use delegator_domain::task::{GroupId, TaskId, TaskLocation};
     use serde_json::json;
 
     use super::*;
@@ -129,7 +130,7 @@ pub(crate) mod tests {
         let second = NotifiedTask {
             id: TaskId::from_random(TaskLocation::Local, [8; 16]),
             attempt: Some(2),
-            state: State::Completed,
+            end: EndKind::Completed,
             summary: Some("Added the missing check\nand a test".to_owned()),
             failure: None,
             agent: "claude".to_owned(),
@@ -137,7 +138,7 @@ pub(crate) mod tests {
         };
         NotifiedWork {
             subject: Subject::Group(GroupId::from_random([9; 16])),
-            state: State::Completed,
+            end: EndKind::Completed,
             counts: EndCounts { completed: 1, failed: 1, skipped: 1, ..EndCounts::default() },
             duration_ms: Some(125_000),
             tasks: vec![NotifiedTask { attempt: Some(1), ..task() }, second],
@@ -148,7 +149,7 @@ pub(crate) mod tests {
         NotifiedTask {
             id: TaskId::from_random(TaskLocation::Local, [7; 16]),
             attempt: None,
-            state: State::Failed,
+            end: EndKind::Failed,
             title: "fix the test".to_owned(),
             summary: Some("Failed: the agent exited".to_owned()),
             failure: Some(Failure { kind: "agent_exit".to_owned(), message: "exit code 3".to_owned() }),
@@ -201,7 +202,7 @@ pub(crate) mod tests {
             json["subject"]["counts"],
             json!({"completed": 1, "failed": 1, "cancelled": 0, "timeout": 0, "skipped": 1})
         );
-        let states: Vec<_> = sent.tasks.iter().map(|task| (task.attempt, task.state.public_name())).collect();
+        let states: Vec<_> = sent.tasks.iter().map(|task| (task.attempt, task.end.name())).collect();
         assert_eq!(states, [(Some(1), "failed"), (Some(2), "completed")]);
     }
 

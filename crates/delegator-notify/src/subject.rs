@@ -3,14 +3,15 @@
 use std::collections::BTreeMap;
 
 use delegator_domain::notification::Subject;
-use delegator_domain::task::{EndCounts, EndedMember, State, TaskId};
+use delegator_domain::task::{EndCounts, EndKind, Member, TaskId};
+use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 
 /// An ended task, group or chain, as it is stored.
 #[derive(Debug, Clone)]
 pub struct NotifiedWork {
     pub subject: Subject,
-    pub state: State,
+    pub end: EndKind,
     pub counts: EndCounts,
     pub duration_ms: Option<u64>,
     /// The tasks that were not skipped, in order of submission; at least one.
@@ -23,8 +24,8 @@ pub struct NotifiedTask {
     pub id: TaskId,
     /// Its number, if it is one of several attempts.
     pub attempt: Option<u8>,
-    #[serde(serialize_with = "public_name")]
-    pub state: State,
+    #[serde(flatten, serialize_with = "state_and_end")]
+    pub end: EndKind,
     pub title: String,
     pub summary: Option<String>,
     #[serde(rename = "error")]
@@ -43,16 +44,20 @@ pub struct Failure {
     pub message: String,
 }
 
-fn public_name<S: Serializer>(state: &State, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.serialize_str(state.public_name())
+/// The state, as everywhere in our JSON, and the end, which says whether the check failed.
+pub(crate) fn state_and_end<S: Serializer>(end: &EndKind, serializer: S) -> Result<S::Ok, S::Error> {
+    let mut fields = serializer.serialize_map(Some(2))?;
+    fields.serialize_entry("state", end.state().public_name())?;
+    fields.serialize_entry("end", end.name())?;
+    fields.end()
 }
 
 impl NotifiedWork {
     pub fn of_task(task: NotifiedTask) -> NotifiedWork {
-        let member = EndedMember { id: task.id.clone(), follows: None, state: task.state, is_skipped: false };
+        let member = Member { id: task.id.clone(), follows: None, end: Some(task.end), is_skipped: false };
         NotifiedWork {
             subject: Subject::Task(task.id.clone()),
-            state: task.state,
+            end: task.end,
             counts: EndCounts::of(&[member]),
             duration_ms: task.duration_ms,
             tasks: vec![task],

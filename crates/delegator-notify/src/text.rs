@@ -15,7 +15,7 @@ pub(crate) fn render(work: &NotifiedWork, template: &str) -> (String, String) {
     template.render(|placeholder| match placeholder {
         Placeholder::Subject => work.subject.kind().name().to_owned(),
         Placeholder::SubjectId => work.subject.id().to_owned(),
-        Placeholder::State => work.state.public_name().to_owned(),
+        Placeholder::State => work.end.words().to_owned(),
         Placeholder::Counts => format_counts(work.counts),
         Placeholder::Title => first(|task| &task.title),
         Placeholder::Summary => summary(work),
@@ -39,15 +39,17 @@ fn summary(work: &NotifiedWork) -> String {
             None => format!("{} ({})", task.id, task.agent),
         };
         let summary = task.summary.as_deref().and_then(|summary| summary.lines().next()).unwrap_or_default();
-        format!("{name} {}: {summary}", task.state.public_name())
+        format!("{name} {}: {summary}", task.end.words())
     });
     std::iter::once(format_counts(work.counts)).chain(lines).collect::<Vec<_>>().join("\n")
 }
 
 /// `2 completed, 1 failed`: those that are not zero.
-fn format_counts(EndCounts { completed, failed, cancelled, timeout, skipped }: EndCounts) -> String {
+fn format_counts(counts: EndCounts) -> String {
+    let EndCounts { completed, verify_failed, failed, cancelled, timeout, skipped } = counts;
     let counts = [
         (completed, "completed"),
+        (verify_failed, "verify failed"),
         (failed, "failed"),
         (cancelled, "cancelled"),
         (timeout, "timeout"),
@@ -69,6 +71,7 @@ fn format_duration(ms: u64) -> String {
 #[cfg(test)]
 mod tests {
     use delegator_domain::notification::DEFAULT_TEMPLATE;
+    use delegator_domain::task::EndKind;
 
     use super::*;
     use crate::notification::tests::{ended_group, ended_task};
@@ -80,6 +83,13 @@ mod tests {
             (title.as_str(), text.as_str()),
             ("task failed", "Failed: the agent exited; 1 failed; codex")
         );
+    }
+
+    #[test]
+    fn a_failed_check_is_in_the_title() {
+        let mut work = ended_task();
+        work.end = EndKind::VerifyFailed;
+        assert_eq!(render(&work, DEFAULT_TEMPLATE).0, "verify failed: fix the test");
     }
 
     #[test]

@@ -49,7 +49,7 @@ pub use ops::agent_pauses::AgentPause;
 pub use ops::attempt::{BeginOutcome, GiveBackOutcome};
 pub use ops::claim::{BlockedBy, Claim, MAX_CLAIMS_PER_CALL, Promotion, QueueEntry};
 pub use ops::end::CancelOutcome;
-pub use ops::history::{GroupUsage, HistoryOutcome, HistoryQuery, HistoryTask, IndexedTask, UsageGroup};
+pub use ops::history::{GroupUsage, HistoryOutcome, HistoryQuery, IndexedTask, UsageGroup};
 pub use ops::import::ImportedSession;
 pub use ops::leftovers::{Leftover, LeftoverKind};
 pub use ops::list::{EndedPage, Filter, OldestPage, Page};
@@ -67,6 +67,6 @@ pub use ops::worktrees::{StoredWorktree, WorktreeEvent};
 pub use registry::{ChangeMark, Registry};
 pub use state_dir::{IntegrityCheck, OpenOptions, StateDir};
 pub use task::{
-    CancelRequest, EndRecord, Finish, Idempotency, Identity, NewTask, NewWorktree, RemoteEnvironment,
-    RemoteRef, RemoteTask, Task, TaskNotify, TaskSummary, Tokens, WorktreeUse,
+    CancelRequest, ChangedLines, EndRecord, Finish, Idempotency, Identity, NewTask, NewWorktree,
+    RemoteEnvironment, RemoteRef, RemoteTask, Task, TaskNotify, TaskSummary, Tokens, WorktreeUse,
 };

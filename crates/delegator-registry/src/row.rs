@@ -4,18 +4,11 @@
 
 use delegator_domain::notification::{NotifyPlan, Subject};
 use delegator_domain::task::{State, TaskId, Transition, transition};
-use rusqlite::{Connection, OptionalExtension, Row, ToSql};
+use rusqlite::{Connection, OptionalExtension, ToSql};
 
-use crate::columns::{record, unreadable};
+use crate::columns::record;
 use crate::compare_and_set::Nonce;
-use crate::task::{CancelRequest, Task, cancel_from};
-
-/// The id of a group is none of a task, so the kind is not stored.
-fn submission_from(row: &Row<'_>) -> rusqlite::Result<Option<Subject>> {
-    let Some(id) = row.get::<_, Option<String>>("submission")? else { return Ok(None) };
-    let subject = id.parse().map(Subject::Group).or_else(|_| id.parse().map(Subject::Chain));
-    subject.map(Some).map_err(|_| unreadable("submission", id))
-}
+use crate::task::{CancelRequest, Task, cancel_from, submission_from};
 
 record! {
     #[derive(Debug, Clone)]

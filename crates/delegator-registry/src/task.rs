@@ -6,15 +6,15 @@
 use std::collections::BTreeMap;
 
 use delegator_domain::agents::DEFAULT_AGENT;
-use delegator_domain::notification::NotifyPlan;
+use delegator_domain::notification::{NotifyPlan, Subject};
 use delegator_domain::task::{
-    EndedMember, ExitStatus, FailureKind, Follows, GroupMember, Mode, Provider, SandboxKind, State, TaskEnd,
+    ExitStatus, FailureKind, Follows, GroupMember, Member, Mode, Provider, SandboxKind, State, TaskEnd,
     TaskId, Verification, WorkTree,
 };
 use rusqlite::Row;
 use serde_json::Value;
 
-use crate::columns::{Column, record};
+use crate::columns::{Column, record, unreadable};
 use crate::compare_and_set::Nonce;
 
 /// A task to submit. The prompt for the agent is not here but in `launch`, until the agent has read it.
@@ -139,8 +139,8 @@ impl Idempotency {
     }
 }
 
-pub(crate) const SUMMARY_COLUMNS: &str = "seq, id, state, created_at_ms, started_at_ms, working_dir, containment, title, labels, environment, sandbox, follows, follows_on, \
-     group_id, attempt";
+pub(crate) const SUMMARY_COLUMNS: &str = "seq, id, state, created_at_ms, started_at_ms, working_dir, containment, agent, title, labels, environment, sandbox, follows, follows_on, \
+     group_id, attempt, submission";
 
 record! {
     #[derive(Debug, Clone, PartialEq, Eq)]
@@ -153,6 +153,7 @@ record! {
         pub started_at_ms: Option<i64>,
         pub working_dir: String,
         pub containment: Option<String>,
+        pub agent: String,
         pub title: String,
         pub labels: BTreeMap<String, String>,
         /// The id of its environment, if a provider runs it.
@@ -163,6 +164,8 @@ record! {
         pub group: Option<GroupMember> = group_from,
         /// The task that it follows in a chain.
         pub follows: Option<Follows> = follows_from,
+        /// The group or chain with which it was submitted.
+        pub submission: Option<Subject> = submission_from,
     }
 }
 
@@ -176,22 +179,24 @@ impl From<&Task> for TaskSummary {
             started_at_ms: task.started_at_ms,
             working_dir: task.working_dir.clone(),
             containment: task.containment.clone(),
+            agent: task.agent.clone(),
             title: task.title.clone(),
             labels: task.labels.clone(),
             environment: task.remote.as_ref().map(|remote| remote.environment.id.clone()),
             sandbox: task.sandbox,
             group: task.group.clone(),
             follows: task.follows.clone(),
+            submission: task.submission.clone(),
         }
     }
 }
 
-impl From<&Task> for EndedMember {
-    fn from(task: &Task) -> EndedMember {
-        EndedMember {
+impl From<&Task> for Member {
+    fn from(task: &Task) -> Member {
+        Member {
             id: task.id.clone(),
             follows: task.follows.as_ref().map(|follows| follows.task.clone()),
-            state: task.state,
+            end: task.ended.as_ref().map(|ended| ended.end.kind(ended.verification)),
             is_skipped: task.is_skipped(),
         }
     }
@@ -243,6 +248,8 @@ record! {
         pub awaits_predecessor: bool = awaits_from,
         /// Set if it is one of several attempts.
         pub group: Option<GroupMember> = group_from,
+        /// The group or chain with which it was submitted.
+        pub submission: Option<Subject> = submission_from,
     }
 }
 
@@ -288,6 +295,18 @@ pub struct EndRecord {
     pub survivors: Vec<i32>,
     /// When the result was first read.
     pub read_at_ms: Option<i64>,
+    /// `None` if the task has no verify command.
+    pub verification: Option<Verification>,
+    pub lines: Option<ChangedLines>,
+    /// Millionths of a US dollar, if the agent reported it.
+    pub cost_microdollars: Option<u64>,
+}
+
+/// How many lines changed during a task, as far as they were counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ChangedLines {
+    pub added: u64,
+    pub deleted: u64,
 }
 
 record! {
@@ -311,6 +330,7 @@ pub struct Finish {
     pub summary: Option<String>,
     pub survivors: Vec<i32>,
     pub verification: Option<Verification>,
+    pub lines: Option<ChangedLines>,
     pub tokens: Option<Tokens>,
     pub turns: Option<u64>,
     /// Millionths of a US dollar, if the agent reported it.
@@ -326,6 +346,7 @@ impl Finish {
             summary: None,
             survivors: Vec::new(),
             verification: None,
+            lines: None,
             tokens: None,
             turns: None,
             cost_microdollars: None,
@@ -381,6 +402,13 @@ pub(crate) fn group_from(row: &Row<'_>) -> rusqlite::Result<Option<GroupMember>>
     Ok(Some(GroupMember { group, attempt: row.get("attempt")? }))
 }
 
+/// The id of a group is none of a task, so the kind is not stored.
+pub(crate) fn submission_from(row: &Row<'_>) -> rusqlite::Result<Option<Subject>> {
+    let Some(id) = row.get::<_, Option<String>>("submission")? else { return Ok(None) };
+    let subject = id.parse().map(Subject::Group).or_else(|_| id.parse().map(Subject::Chain));
+    subject.map(Some).map_err(|_| unreadable("submission", id))
+}
+
 pub(crate) fn remote_from(row: &Row<'_>) -> rusqlite::Result<Option<RemoteTask>> {
     let Some(provider) = Column::read(row, "provider")? else { return Ok(None) };
     let url = row.get("remote_url")?;
@@ -406,6 +434,7 @@ pub(crate) fn ended_from(row: &Row<'_>) -> rusqlite::Result<Option<EndRecord>> {
     }
     let code: Option<i32> = row.get("exit_code")?;
     let signal: Option<i32> = row.get("exit_signal")?;
+    let lines = row.get::<_, Option<u64>>("lines_added")?.zip(row.get("lines_deleted")?);
     Ok(Some(EndRecord {
         at_ms: row.get("ended_at_ms")?,
         order: row.get("ended_order")?,
@@ -415,6 +444,9 @@ pub(crate) fn ended_from(row: &Row<'_>) -> rusqlite::Result<Option<EndRecord>> {
         summary: row.get("summary")?,
         survivors: Option::read(row, "kill_incomplete")?.unwrap_or_default(),
         read_at_ms: row.get("read_at_ms")?,
+        verification: Column::read(row, "verification")?,
+        lines: lines.map(|(added, deleted)| ChangedLines { added, deleted }),
+        cost_microdollars: row.get("cost_microdollars")?,
     }))
 }
 

@@ -144,10 +144,10 @@ pub static KEYS: &[Key] = &[
         .about("Send a notification also for each task of a group or a chain, not only one at the end of all."),
     key(
         "notify.on",
-        ValueKind::Choices(&["completed", "failed", "cancelled", "timeout"]),
+        ValueKind::Choices(&["completed", "verify_failed", "failed", "cancelled", "timeout"]),
         List(&["completed", "failed", "cancelled", "timeout"]),
     )
-    .about("Terminal states of a task, a group or a chain for which notifications are sent."),
+    .about("Ends of a task, a group or a chain for which notifications are sent; `completed` includes `verify_failed`, a failed check."),
     key(
         "notify.template",
         ValueKind::Text(TextFormat::NotificationTemplate),

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::end::{TaskEnd, Verification};
+use super::end::{EndKind, TaskEnd, Verification};
 use super::id::TaskId;
 use super::lifecycle::State;
 use crate::named_enum::named_enum;
@@ -70,11 +70,13 @@ impl Follows {
     }
 }
 
+/// A task of a group or a chain.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct EndedMember {
+pub struct Member {
     pub id: TaskId,
     pub follows: Option<TaskId>,
-    pub state: State,
+    /// `None`: it has not ended.
+    pub end: Option<EndKind>,
     /// It never started, because its predecessor ended differently.
     pub is_skipped: bool,
 }
@@ -82,6 +84,8 @@ pub struct EndedMember {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct EndCounts {
     pub completed: usize,
+    #[serde(skip_serializing_if = "is_zero")]
+    pub verify_failed: usize,
     pub failed: usize,
     pub cancelled: usize,
     pub timeout: usize,
@@ -89,52 +93,57 @@ pub struct EndCounts {
     pub skipped: usize,
 }
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_zero(count: &usize) -> bool {
+    *count == 0
+}
+
 impl EndCounts {
-    pub fn of(members: &[EndedMember]) -> EndCounts {
+    pub fn of(members: &[Member]) -> EndCounts {
         let count =
-            |state| members.iter().filter(|member| !member.is_skipped && member.state == state).count();
+            |end| members.iter().filter(|member| !member.is_skipped && member.end == Some(end)).count();
         EndCounts {
-            completed: count(State::Completed),
-            failed: count(State::Failed),
-            cancelled: count(State::Cancelled),
-            timeout: count(State::Timeout),
+            completed: count(EndKind::Completed),
+            verify_failed: count(EndKind::VerifyFailed),
+            failed: count(EndKind::Failed),
+            cancelled: count(EndKind::Cancelled),
+            timeout: count(EndKind::Timeout),
             skipped: members.iter().filter(|member| member.is_skipped).count(),
         }
     }
 }
 
-pub fn combined_end(members: &[EndedMember]) -> State {
-    let ran: Vec<&EndedMember> = members.iter().filter(|member| !member.is_skipped).collect();
+/// How a group or a chain ended of which all tasks have.
+pub fn combined_end(members: &[Member]) -> EndKind {
+    let ends = worst_of_each(members, |member| member.end.unwrap_or(EndKind::Completed));
+    match ends.iter().min() {
+        Some(best) if best.state() == State::Completed => *best,
+        _ => ends.into_iter().max().unwrap_or(EndKind::Cancelled),
+    }
+}
+
+/// For each attempt, or for the chain, the highest value of the last tasks that ran.
+pub fn worst_of_each<T: Ord>(members: &[Member], value: impl Fn(&Member) -> T) -> Vec<T> {
+    let ran: Vec<&Member> = members.iter().filter(|member| !member.is_skipped).collect();
     let is_last = |id: &TaskId| !ran.iter().any(|other| other.follows.as_ref() == Some(id));
-    // The first task of each attempt, or of the chain, with the worst end of its branches.
-    let mut ends: BTreeMap<&TaskId, State> = BTreeMap::new();
+    // By the first task of each attempt, or of the chain.
+    let mut worst: BTreeMap<&TaskId, T> = BTreeMap::new();
     for member in ran.iter().filter(|member| is_last(&member.id)) {
-        let end = ends.entry(first_of_chain(&ran, member)).or_insert(State::Completed);
-        *end = worse(*end, member.state);
+        let (first, value) = (first_of_chain(&ran, member), value(member));
+        if worst.get(first).is_none_or(|known| value > *known) {
+            worst.insert(first, value);
+        }
     }
-    if ends.values().any(|end| *end == State::Completed) {
-        return State::Completed;
-    }
-    ends.into_values().reduce(worse).unwrap_or(State::Cancelled)
+    worst.into_values().collect()
 }
 
 /// A predecessor that is not among the tasks was deleted.
-fn first_of_chain<'a>(tasks: &[&'a EndedMember], last: &'a EndedMember) -> &'a TaskId {
+fn first_of_chain<'a>(tasks: &[&'a Member], last: &'a Member) -> &'a TaskId {
     let mut first = last;
     while let Some(before) = tasks.iter().find(|task| first.follows.as_ref() == Some(&task.id)) {
         first = before;
     }
     &first.id
-}
-
-fn worse(one: State, other: State) -> State {
-    let severity = |state| match state {
-        State::Failed => 3,
-        State::Timeout => 2,
-        State::Cancelled => 1,
-        State::Queued | State::Starting | State::Working | State::Completed => 0,
-    };
-    if severity(other) > severity(one) { other } else { one }
 }
 
 #[cfg(test)]
@@ -183,17 +192,17 @@ mod tests {
         TaskId::from_random(TaskLocation::Local, [number; 16])
     }
 
-    fn member(number: u8, follows: Option<u8>, state: State) -> EndedMember {
-        EndedMember { id: id(number), follows: follows.map(id), state, is_skipped: false }
+    fn member(number: u8, follows: Option<u8>, end: EndKind) -> Member {
+        Member { id: id(number), follows: follows.map(id), end: Some(end), is_skipped: false }
     }
 
-    fn skipped(number: u8, follows: u8) -> EndedMember {
-        EndedMember { is_skipped: true, ..member(number, Some(follows), State::Cancelled) }
+    fn skipped(number: u8, follows: u8) -> Member {
+        Member { is_skipped: true, ..member(number, Some(follows), EndKind::Cancelled) }
     }
 
     #[test]
     fn a_chain_ends_like_the_last_task_that_ran() {
-        use State::{Cancelled, Completed, Failed, Timeout};
+        use EndKind::{Cancelled, Completed, Failed, Timeout};
         let repaired = [member(1, None, Failed), skipped(2, 1), member(3, Some(1), Completed)];
         assert_eq!(combined_end(&repaired), Completed);
         let review_failed = [member(1, None, Completed), member(2, Some(1), Failed), skipped(3, 1)];
@@ -209,7 +218,7 @@ mod tests {
 
     #[test]
     fn a_group_ends_as_completed_if_one_attempt_with_its_followers_does() {
-        use State::{Cancelled, Completed, Failed};
+        use EndKind::{Cancelled, Completed, Failed};
         assert_eq!(combined_end(&[member(1, None, Failed), member(2, None, Completed)]), Completed);
         assert_eq!(combined_end(&[member(1, None, Cancelled), member(2, None, Failed)]), Failed);
         let reviewed = [
@@ -222,8 +231,18 @@ mod tests {
     }
 
     #[test]
+    fn a_failed_check_is_no_completed_end_unless_another_attempt_passed() {
+        use EndKind::{Cancelled, Completed, VerifyFailed};
+        let refuted = member(1, None, VerifyFailed);
+        assert_eq!(combined_end(&[refuted.clone(), member(2, Some(1), VerifyFailed)]), VerifyFailed);
+        assert_eq!(combined_end(&[refuted.clone(), member(2, Some(1), Completed)]), Completed);
+        assert_eq!(combined_end(&[refuted.clone(), member(2, None, Completed)]), Completed);
+        assert_eq!(combined_end(&[refuted, member(2, None, Cancelled)]), VerifyFailed);
+    }
+
+    #[test]
     fn skipped_tasks_are_not_counted_as_cancelled() {
-        let members = [member(1, None, State::Cancelled), skipped(2, 1), skipped(3, 2)];
+        let members = [member(1, None, EndKind::Cancelled), skipped(2, 1), skipped(3, 2)];
         assert_eq!(EndCounts::of(&members), EndCounts { cancelled: 1, skipped: 2, ..EndCounts::default() });
     }
 }

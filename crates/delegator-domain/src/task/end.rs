@@ -84,6 +84,34 @@ named_enum! {
     }
 }
 
+named_enum! {
+    /// A terminal state, in which a completed task whose check failed is another one than a completed task.
+    /// The worst is the last.
+    pub enum EndKind {
+        Completed = "completed",
+        VerifyFailed = "verify_failed",
+        Cancelled = "cancelled",
+        Timeout = "timeout",
+        Failed = "failed",
+    }
+}
+
+impl EndKind {
+    pub fn state(self) -> State {
+        match self {
+            EndKind::Completed | EndKind::VerifyFailed => State::Completed,
+            EndKind::Cancelled => State::Cancelled,
+            EndKind::Timeout => State::Timeout,
+            EndKind::Failed => State::Failed,
+        }
+    }
+
+    /// As people read it.
+    pub fn words(self) -> &'static str {
+        if self == EndKind::VerifyFailed { "verify failed" } else { self.name() }
+    }
+}
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TaskEnd {
     Completed,
@@ -113,6 +141,16 @@ impl TaskEnd {
             TaskEnd::Failed { .. } => State::Failed,
             TaskEnd::Cancelled { .. } => State::Cancelled,
             TaskEnd::Timeout(_) => State::Timeout,
+        }
+    }
+
+    pub fn kind(&self, verification: Option<Verification>) -> EndKind {
+        match self {
+            TaskEnd::Completed if verification.is_some_and(Verification::has_failed) => EndKind::VerifyFailed,
+            TaskEnd::Completed => EndKind::Completed,
+            TaskEnd::Failed { .. } => EndKind::Failed,
+            TaskEnd::Cancelled { .. } => EndKind::Cancelled,
+            TaskEnd::Timeout(_) => EndKind::Timeout,
         }
     }
 
@@ -173,6 +211,11 @@ impl Verification {
             | Verification::TooManyProcesses => "verify_failed",
             _ => "not_run",
         }
+    }
+
+    /// Whether the command ran and did not succeed.
+    pub fn has_failed(self) -> bool {
+        self.status() == "verify_failed"
     }
 
     /// Why the work is not verified, where the exit code does not show it.

@@ -11,9 +11,9 @@ pub mod queue;
 pub mod run_settings;
 
 pub use chain::{
-    ChainOutcome, EndCounts, EndedMember, Follows, MAX_CHAIN_DEPTH, MAX_CHAIN_TASKS, combined_end,
+    ChainOutcome, EndCounts, Follows, MAX_CHAIN_DEPTH, MAX_CHAIN_TASKS, Member, combined_end, worst_of_each,
 };
-pub use end::{ExitStatus, FailureKind, LimitKind, TaskEnd, Verification};
+pub use end::{EndKind, ExitStatus, FailureKind, LimitKind, TaskEnd, Verification};
 pub use group::{GroupId, GroupMember, MAX_ATTEMPTS, RankedAttempt, Recommendation, TestCounts, recommend};
 pub use id::{IdError, Provider, TaskId, TaskIdPrefix, TaskLocation};
 pub use lifecycle::{State, Transition, TransitionError, transition};

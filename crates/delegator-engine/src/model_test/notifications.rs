@@ -3,14 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use delegator_domain::notification::{Channel, NotifyPlan, Subject};
-use delegator_domain::task::{State, TaskId};
+use delegator_domain::task::{EndKind, State, TaskId};
 use delegator_registry::{StoredNotification, Task};
 
 use super::invariants::{CheckResult, KnownTask, ensure};
 use crate::{Notifications, NotifySettings};
 
 /// The ends of which the tasks of the model notify.
-const NOTIFIED_ENDS: [State; 3] = [State::Completed, State::Failed, State::Cancelled];
+const NOTIFIED_ENDS: [EndKind; 3] = [EndKind::Completed, EndKind::Failed, EndKind::Cancelled];
 
 pub(super) fn notifications() -> Notifications {
     Notifications {
@@ -32,7 +32,7 @@ pub(super) fn check_notifications(
     for known in tasks.values() {
         let task = &known.task;
         let is_skipped = task.state == State::Cancelled && task.cancel.is_none();
-        let is_expected = NOTIFIED_ENDS.contains(&task.state) && !is_skipped;
+        let is_expected = sends_one(task) && !is_skipped;
         let subject = Subject::Task(task.id.clone());
         ensure(notified.contains(&subject) == is_expected, || wrong(&subject, task.state.name()))?;
         submissions.entry(submission(tasks, task)).or_default().push(task);
@@ -46,10 +46,14 @@ pub(super) fn check_notifications(
         let has_ended = tasks.iter().all(|task| task.state.is_terminal());
         ensure(has_ended || !is_notified, || wrong(&subject, "unfinished"))?;
         // After the timeout of one of them, the end of all may be one that does not notify.
-        let is_expected = has_ended && tasks.iter().all(|task| NOTIFIED_ENDS.contains(&task.state));
+        let is_expected = has_ended && tasks.iter().all(|task| sends_one(task));
         ensure(is_notified || !is_expected || !are_all_left, || wrong(&subject, "ended"))?;
     }
     Ok(())
+}
+
+fn sends_one(task: &Task) -> bool {
+    task.ended.as_ref().is_some_and(|ended| NOTIFIED_ENDS.contains(&ended.end.kind(ended.verification)))
 }
 
 /// The group or chain of a task, as far as it is left.

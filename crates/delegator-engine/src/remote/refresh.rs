@@ -14,6 +14,7 @@ use crate::error::{EngineError, Result};
 use crate::provider_error::{ProviderError, UnsupportedAction};
 use crate::shared::format_version::encode;
 use crate::supervise::summary::one_sentence_summary;
+use crate::supervise::task_report::changed_lines;
 use crate::upkeep::delivery::start_delivery_if_due;
 use crate::{Engine, RemoteTasks};
 
@@ -287,5 +288,6 @@ fn store_files(registry: &Registry, task: &Task, ended: RemoteEnd) -> Result<Fin
         (end, _) => end,
     };
     let summary = Some(one_sentence_summary(&end, None, &record));
-    Ok(Finish { summary, tokens, ..Finish::bare(end) })
+    let verification = record.check.as_ref().map(|check| check.outcome);
+    Ok(Finish { summary, tokens, verification, lines: changed_lines(&record), ..Finish::bare(end) })
 }

@@ -5,9 +5,7 @@ use std::collections::HashMap;
 use std::path::Path;
 
 use delegator_domain::task::WorkTree;
-use delegator_registry::{
-    GroupUsage, HistoryQuery, HistoryTask, IndexedTask, Registry, Task, TaskFile, UsageGroup,
-};
+use delegator_registry::{GroupUsage, HistoryQuery, IndexedTask, Registry, Task, TaskFile, UsageGroup};
 
 use super::groups::verification;
 use crate::Results;
@@ -26,7 +24,7 @@ const MAX_GROUPS: u32 = 366;
 
 impl Results<'_> {
     /// The newest matching tasks. A repository may be given by a path in it.
-    pub fn history(&self, query: &HistoryQuery, limit: u32) -> Result<Vec<HistoryTask>> {
+    pub fn history(&self, query: &HistoryQuery, limit: u32) -> Result<Vec<Task>> {
         let Some(registry) = self.registry_with_history()? else { return Ok(Vec::new()) };
         let repository = query.repository.as_ref().map(|given| match Path::new(given).canonicalize() {
             Ok(path) if path.is_dir() => repository_of(&path),

@@ -206,11 +206,16 @@ impl Results<'_> {
         file.write_all(format!("{line}\n").as_bytes()).map_err(EngineError::io("record a handle"))
     }
 
-    pub fn mark_read(&self, id: &TaskId) -> Result<()> {
-        if let Some(mut registry) = self.engine.find_registry()? {
-            registry.mark_read(id, self.engine.now_ms())?;
-        }
-        Ok(())
+    /// Marks a result as read; true the first time.
+    pub fn mark_read(&self, id: &TaskId) -> Result<bool> {
+        let registry = self.engine.find_registry()?;
+        Ok(registry.map_or(Ok(false), |mut registry| registry.mark_read(id, self.engine.now_ms()))?)
+    }
+
+    /// Marks all results as read; returns how many were not before.
+    pub fn mark_all_read(&self) -> Result<usize> {
+        let registry = self.engine.find_registry()?;
+        Ok(registry.map_or(Ok(0), |mut registry| registry.mark_all_read(self.engine.now_ms()))?)
     }
 
     /// Renames a damaged registry and creates an empty one. An error if the registry is not damaged.

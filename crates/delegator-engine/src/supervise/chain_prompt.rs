@@ -171,6 +171,9 @@ mod tests {
             summary: Some("s".repeat(LONG)),
             survivors: Vec::new(),
             read_at_ms: None,
+            verification: None,
+            lines: None,
+            cost_microdollars: None,
         };
         let final_message = FinalMessage { text: "ä".repeat(LONG), bytes: 1, truncated: false };
         let mut report = Report { final_message: Some(final_message), ..Report::default() };

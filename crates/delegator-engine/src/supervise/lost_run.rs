@@ -17,7 +17,7 @@ use super::diff_evidence::record_of_diff;
 use super::evidence::{Evidence, EvidenceAndFindings, Finding, FindingKind, Source, relative_name};
 use super::summary::ChangeSummary;
 use super::task_diff::{DiffSource, TaskDiff, recorded_diff};
-use super::task_report::{Record, tokens};
+use super::task_report::{Record, changed_lines, tokens};
 use crate::error::Result;
 use crate::shared::work_tree::work_tree_of;
 use crate::upkeep::background_process::USUAL_PATH;
@@ -42,6 +42,7 @@ pub(crate) fn finish_lost_run(registry: &Registry, id: &TaskId, survivors: Vec<i
     let message = "the supervisor was lost; what the agent did until then is kept";
     Finish {
         survivors,
+        lines: changed_lines(&record),
         summary: Some(summary),
         tokens: tokens(&record.report),
         turns: Some(record.report.turns).filter(|turns| *turns > 0),

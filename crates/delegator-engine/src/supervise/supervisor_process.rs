@@ -30,7 +30,7 @@ use super::run_ports::{TaskPorts, UserDialogue};
 use super::salvage::salvage;
 use super::summary::one_sentence_summary;
 use super::supervisor_log::SupervisorLog;
-use super::task_report::{Record, tokens};
+use super::task_report::{Record, changed_lines, tokens};
 use super::worktree::prepare_worktree;
 use super::{error_locations, wake_socket};
 use crate::Engine;
@@ -316,6 +316,7 @@ fn record_run(
             Some(check) => check.outcome,
             None => Verification::not_run(&result.end),
         }),
+        lines: changed_lines(&record),
         survivors: record.survivors,
         tokens: tokens(&result.report),
         turns: Some(result.report.turns),

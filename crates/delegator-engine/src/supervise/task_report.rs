@@ -1,7 +1,7 @@
 //! The record of a finished run, stored as `report.json`. Everything in it is redacted.
 
 use delegator_domain::redact::Redactor;
-use delegator_registry::{TaskDir, TaskFile, Tokens};
+use delegator_registry::{ChangedLines, TaskDir, TaskFile, Tokens};
 use delegator_supervisor::run::{RunResult, StreamSummary, redact_record};
 use delegator_supervisor::verdict::RefusedCalls;
 use delegator_transcript::Report;
@@ -96,6 +96,12 @@ impl Record {
             ..Record::default()
         }
     }
+}
+
+/// `None` if no line was counted.
+pub(crate) fn changed_lines(record: &Record) -> Option<ChangedLines> {
+    let lines = record.evidence.as_ref()?.lines;
+    Some(ChangedLines { added: lines.added, deleted: lines.deleted })
 }
 
 pub fn tokens(report: &Report) -> Option<Tokens> {

@@ -12,7 +12,7 @@ use std::thread::{self, Scope};
 use std::time::Duration;
 
 use delegator_domain::notification::{Channel, Subject};
-use delegator_domain::task::{EndCounts, EndedMember, State, TaskEnd, TaskId, TaskLocation, combined_end};
+use delegator_domain::task::{EndCounts, EndKind, Member, TaskEnd, TaskId, TaskLocation, combined_end};
 use delegator_notify::{Failure, Notification, NotifiedTask, NotifiedWork, NotifySettings, SendError, send};
 use delegator_registry::{DeliveryOutcome, Registry, StoredNotification, Task, TaskFile};
 
@@ -69,7 +69,7 @@ impl Outbox<'_> {
         let facts = NotifiedTask {
             id: TaskId::from_random(TaskLocation::Local, self.engine.system.random_bytes()?),
             attempt: None,
-            state: State::Completed,
+            end: EndKind::Completed,
             title: "Test of notifications".to_owned(),
             summary: Some("This is a test. No task has ended.".to_owned()),
             failure: None,
@@ -249,7 +249,7 @@ fn load(registry: &Registry, notification: &StoredNotification) -> Result<(Notif
 
 /// What is known about an ended group or chain; `None` if no task of it is left.
 fn several_facts(subject: &Subject, tasks: Vec<Task>) -> Option<NotifiedWork> {
-    let members: Vec<EndedMember> = tasks.iter().map(EndedMember::from).collect();
+    let members: Vec<Member> = tasks.iter().map(Member::from).collect();
     let started_at_ms = tasks.iter().filter_map(|task| task.started_at_ms).min();
     let ended_at_ms = tasks.iter().filter_map(|task| Some(task.ended.as_ref()?.at_ms)).max();
     let duration_ms = started_at_ms.zip(ended_at_ms).and_then(|(start, end)| u64::try_from(end - start).ok());
@@ -257,7 +257,7 @@ fn several_facts(subject: &Subject, tasks: Vec<Task>) -> Option<NotifiedWork> {
         tasks.into_iter().filter(|task| !task.is_skipped()).filter_map(task_facts).collect();
     (!tasks.is_empty()).then(|| NotifiedWork {
         subject: subject.clone(),
-        state: combined_end(&members),
+        end: combined_end(&members),
         counts: EndCounts::of(&members),
         duration_ms,
         tasks,
@@ -266,6 +266,7 @@ fn several_facts(subject: &Subject, tasks: Vec<Task>) -> Option<NotifiedWork> {
 
 fn task_facts(task: Task) -> Option<NotifiedTask> {
     let ended = task.ended?;
+    let end = ended.end.kind(ended.verification);
     let failure = match ended.end {
         TaskEnd::Failed { kind, message, .. } => Some(Failure { kind: kind.name().to_owned(), message }),
         TaskEnd::Completed | TaskEnd::Cancelled { .. } | TaskEnd::Timeout(_) => None,
@@ -274,7 +275,7 @@ fn task_facts(task: Task) -> Option<NotifiedTask> {
     Some(NotifiedTask {
         id: task.id,
         attempt: task.group.map(|member| member.attempt),
-        state: task.state,
+        end,
         title: task.title,
         summary: ended.summary,
         failure,

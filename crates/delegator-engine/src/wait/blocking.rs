@@ -65,6 +65,24 @@ impl Waits<'_> {
         })
     }
 
+    /// Calls `on_change` at once, then at every change of the registry and at least at this interval, as long as
+    /// it returns true.
+    pub fn for_changes<E: From<EngineError>>(
+        &self,
+        interval: Duration,
+        mut on_change: impl FnMut() -> Result<bool, E>,
+    ) -> Result<(), E> {
+        let mut wait_loop = WaitLoop::new();
+        loop {
+            // Before the call, so that a change during it is not missed.
+            wait_loop.refresh(self.engine)?;
+            if !on_change()? {
+                return Ok(());
+            }
+            wait_loop.pause(self.engine, Instant::now() + interval, None, true)?;
+        }
+    }
+
     fn run_wait<E: From<EngineError>>(
         &self,
         wait: &Wait,

@@ -41,7 +41,7 @@ pub(crate) fn end_task(
 ) -> rusqlite::Result<Vec<TaskId>> {
     let ended = record_end(db, stored, finish, cause, now_ms)?;
     // After all followers are settled: only then is it known whether the chain has ended.
-    notifications::enqueue(db, stored, finish.end.state(), now_ms)?;
+    notifications::enqueue(db, stored, finish.end.kind(finish.verification), now_ms)?;
     Ok(ended)
 }
 
@@ -68,7 +68,8 @@ pub(crate) fn record_end(
     let sql = "UPDATE tasks SET ended_at_ms = :now, ended_order = :order, exit_code = :code, \
                exit_signal = :signal, failure_kind = :kind, failure_message = :message, retry_at = :retry_at, \
                limit_kind = :limit, end_reason = :reason, ran_ms = :ran_ms, turns = :turns, \
-               cost_microdollars = :cost, summary = :summary, kill_incomplete = :kill_incomplete, awaits = NULL \
+               cost_microdollars = :cost, summary = :summary, kill_incomplete = :kill_incomplete, \
+               verification = :verification, lines_added = :added, lines_deleted = :deleted, awaits = NULL \
                WHERE seq = :seq";
     db.prepare_cached(sql)?.execute(named_params! {
         ":now": now_ms,
@@ -85,6 +86,9 @@ pub(crate) fn record_end(
         ":cost": finish.cost_microdollars,
         ":summary": finish.summary,
         ":kill_incomplete": survivors,
+        ":verification": finish.verification.map(Verification::name),
+        ":added": finish.lines.map(|lines| lines.added),
+        ":deleted": finish.lines.map(|lines| lines.deleted),
         ":seq": stored.seq,
     })?;
     messages::settle_all(db, stored.seq, now_ms)?;

@@ -19,6 +19,7 @@ use crate::task::Task;
 pub struct IndexedTask {
     pub id: TaskId,
     pub has_ended: bool,
+    /// Unless its row has it: a program that stored no verification may have ended the task.
     pub verification: Option<Verification>,
     pub repository: String,
     pub title: String,
@@ -43,14 +44,6 @@ pub enum HistoryOutcome {
     Verified,
     /// Failed, timed out, or its verify command failed.
     Failed,
-}
-
-record! {
-    #[derive(Debug, Clone, PartialEq)]
-    pub struct HistoryTask {
-        pub task: Task = Task::from_row,
-        pub verification: Option<Verification>,
-    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -83,12 +76,11 @@ impl Registry {
     pub fn store_history(&mut self, entries: &[IndexedTask]) -> Result<()> {
         self.write_unsynced(|db| {
             for entry in entries {
-                let sql = "INSERT OR REPLACE INTO history (task, has_ended, verification, repository) \
-                           SELECT seq, :has_ended, :verification, :repository FROM tasks WHERE id = :id";
+                let sql = "INSERT OR REPLACE INTO history (task, has_ended, repository) \
+                           SELECT seq, :has_ended, :repository FROM tasks WHERE id = :id";
                 let stored = db.prepare_cached(sql)?.execute(named_params! {
                     ":id": entry.id.as_str(),
                     ":has_ended": entry.has_ended,
-                    ":verification": entry.verification.map(Verification::name),
                     ":repository": entry.repository,
                 })?;
                 // The task may have been pruned meanwhile.
@@ -97,6 +89,9 @@ impl Registry {
                         "INSERT OR REPLACE INTO history_text (rowid, title, task, message) VALUES (?1, ?2, ?3, ?4)";
                     let values = (db.last_insert_rowid(), &entry.title, &entry.text, &entry.message);
                     db.prepare_cached(sql)?.execute(values)?;
+                    let sql = "UPDATE tasks SET verification = ?2 WHERE id = ?1 AND verification IS NULL";
+                    let outcome = entry.verification.map(Verification::name);
+                    db.prepare_cached(sql)?.execute((entry.id.as_str(), outcome))?;
                 }
             }
             Ok(())
@@ -104,15 +99,15 @@ impl Registry {
     }
 
     /// The newest matching tasks.
-    pub fn history(&self, query: &HistoryQuery, limit: u32) -> Result<Vec<HistoryTask>> {
+    pub fn history(&self, query: &HistoryQuery, limit: u32) -> Result<Vec<Task>> {
         let Some(terms) = terms_of(query) else { return Ok(Vec::new()) };
         let (sql, values) = terms.into_statement(|where_clause| {
             format!(
-                "SELECT tasks.*, history.verification FROM history JOIN tasks ON tasks.seq = history.task \
+                "SELECT tasks.* FROM history JOIN tasks ON tasks.seq = history.task \
                  {where_clause} ORDER BY history.task DESC LIMIT {limit}"
             )
         });
-        self.read(|db| query_all(db, &sql, params_from_iter(values), HistoryTask::from_row))
+        self.read(|db| query_all(db, &sql, params_from_iter(values), Task::from_row))
     }
 
     /// The usage of the tasks that ended at or after a time, by group, and of all together.

@@ -27,6 +27,8 @@ pub struct Filter {
     pub location: Option<TaskLocation>,
     /// Only tasks in this environment of a provider.
     pub environment: Option<String>,
+    /// Only tasks whose result was not read.
+    pub is_unread: bool,
 }
 
 impl Filter {
@@ -196,6 +198,9 @@ impl WhereTerms {
         if let Some(environment) = &filter.environment {
             terms.add("environment = ?", [environment.clone()]);
         }
+        if filter.is_unread {
+            terms.add("read_at_ms IS NULL", NO_VALUES);
+        }
         terms
     }
 
@@ -315,6 +320,8 @@ fn ended_statement(terms: WhereTerms, filter: &Filter, columns: &str, order: &st
         "INDEXED BY tasks_dir"
     } else if !filter.labels.is_empty() {
         "NOT INDEXED"
+    } else if filter.is_unread {
+        "INDEXED BY tasks_unread"
     } else {
         "INDEXED BY tasks_ended"
     };

@@ -19,6 +19,9 @@ pub struct AgentChange<'a> {
     pub end: Option<&'a TaskEnd>,
 }
 
+pub(crate) const MARK_ALL_READ: &str =
+    "UPDATE tasks SET read_at_ms = ?1 WHERE ended_order IS NOT NULL AND read_at_ms IS NULL";
+
 impl Registry {
     /// Stores the thread that the agent announced. Only the supervisor of the current attempt may call this.
     pub fn set_thread(
@@ -58,6 +61,11 @@ impl Registry {
             db.prepare_cached(sql)?.execute((agent, sandbox.name(), now_ms, stored.seq))?;
             Ok(Cas::Applied(()))
         })
+    }
+
+    /// Records that all results were read; returns how many were not before.
+    pub fn mark_all_read(&mut self, now_ms: i64) -> Result<usize> {
+        self.write_unsynced(|db| db.execute(MARK_ALL_READ, [now_ms]))
     }
 
     /// Records that the result was read; true the first time.

@@ -12,7 +12,7 @@
 
 use delegator_domain::crash::{CrashPoint, crash_point};
 use delegator_domain::notification::{Channel, DeliveryState, Subject, SubjectKind};
-use delegator_domain::task::{EndedMember, State, TaskId, combined_end};
+use delegator_domain::task::{EndKind, Member, TaskId, combined_end};
 use rusqlite::{Connection, Row};
 
 use crate::columns::{Column, record, unreadable};
@@ -185,7 +185,7 @@ fn submitted_together(db: &Connection, subject: &Subject) -> rusqlite::Result<Ve
 pub(crate) fn enqueue(
     db: &Connection,
     stored: &StoredState,
-    end: State,
+    end: EndKind,
     now_ms: i64,
 ) -> rusqlite::Result<()> {
     let Some(plan) = &stored.notify else { return Ok(()) };
@@ -196,14 +196,14 @@ pub(crate) fn enqueue(
     if let Some(subject) = &stored.submission {
         let tasks = submitted_together(db, subject)?;
         if tasks.iter().all(|task| task.state.is_terminal()) {
-            let members: Vec<EndedMember> = tasks.iter().map(EndedMember::from).collect();
+            let members: Vec<Member> = tasks.iter().map(Member::from).collect();
             ended.push((subject.clone(), combined_end(&members)));
         }
     }
     // A second notification about the same subject must not prevent the end of the task.
     let sql = "INSERT OR IGNORE INTO notifications (subject, subject_id, channel, task, state, attempts, created_at_ms, due_at_ms) \
                VALUES (?1, ?2, ?3, ?4, 'pending', 0, ?5, ?5)";
-    for (subject, _) in ended.iter().filter(|(_, end)| plan.on.contains(end)) {
+    for (subject, _) in ended.iter().filter(|(_, end)| plan.includes(*end)) {
         for channel in &plan.channels {
             db.execute(sql, (subject.kind().name(), subject.id(), channel.name(), stored.seq, now_ms))?;
         }

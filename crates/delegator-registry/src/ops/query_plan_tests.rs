@@ -7,7 +7,9 @@ use delegator_domain::task::{State, TaskLocation};
 use rusqlite::{Connection, params_from_iter, types::Value};
 
 use super::list::{self, Filter};
-use super::{chain, claim, end, history, messages, notifications, queries, questions, remote, submit, usage};
+use super::{
+    chain, claim, end, history, messages, notes, notifications, queries, questions, remote, submit, usage,
+};
 use crate::database::schema;
 
 fn database() -> Connection {
@@ -86,6 +88,7 @@ fn queries_use_their_index() {
         (queries::PREFIX, "SEARCH tasks USING COVERING INDEX"),
         (queries::UNREAD, "SEARCH tasks USING COVERING INDEX tasks_unread"),
         (queries::UNREAD_IDS, "SEARCH tasks USING COVERING INDEX tasks_unread"),
+        (notes::MARK_ALL_READ, "INDEX tasks_unread"),
         (usage::DURATIONS_IN_DIR, "SEARCH tasks USING INDEX tasks_dir"),
         (usage::DURATIONS_ANYWHERE, "INDEX tasks_ended"),
         (usage::SIMILAR_DURATIONS, "SEARCH tasks USING INDEX tasks_dir"),
@@ -176,6 +179,7 @@ fn ended_tasks_are_listed_by_index() {
         (any(), "INDEX tasks_ended"),
         (Filter { states: vec![State::Failed], ..any() }, "INDEX tasks_ended"),
         (Filter { working_dir: Some("/p".to_owned()), ..any() }, "INDEX tasks_dir"),
+        (Filter { is_unread: true, ..any() }, "INDEX tasks_unread"),
     ] {
         for (sql, values) in [list::select_ended(&filter, 1, 5, Some(9)), list::count_ended(&filter, 1)] {
             assert_uses_index(&db, &sql, Some(values), index);

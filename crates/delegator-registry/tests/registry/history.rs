@@ -24,7 +24,7 @@ fn found(registry: &Registry, words: &str) -> Vec<TaskId> {
 }
 
 fn ids(registry: &Registry, query: &HistoryQuery) -> Vec<TaskId> {
-    registry.history(query, 100).unwrap().into_iter().map(|found| found.task.id).collect()
+    registry.history(query, 100).unwrap().into_iter().map(|task| task.id).collect()
 }
 
 #[test]
@@ -90,8 +90,9 @@ fn a_registry_of_the_first_version_is_migrated() {
     let world = World::new();
     let id = ended(&mut world.registry(), TaskEnd::Completed, 1_000);
     let file = world.path().join("registry.db");
-    let first_version = "DROP TABLE history; DROP TABLE history_text; PRAGMA user_version = 1; \
-                         UPDATE meta SET value = 1 WHERE key = 'schema_version'";
+    let first_version = "DROP TABLE history; DROP TABLE history_text; ALTER TABLE tasks DROP COLUMN verification; \
+                         ALTER TABLE tasks DROP COLUMN lines_added; ALTER TABLE tasks DROP COLUMN lines_deleted; \
+                         PRAGMA user_version = 1; UPDATE meta SET value = 1 WHERE key = 'schema_version'";
     Connection::open(&file).unwrap().execute_batch(first_version).unwrap();
     let mut registry = world.registry();
     assert_eq!(registry.not_in_history(10).unwrap().len(), 1);

@@ -3,9 +3,10 @@
 use crate::support::{
     World, begin, ended, finish, fresh_id, fresh_nonce, identity, slots, submit, submit_and_claim, working,
 };
-use delegator_domain::task::{ExitStatus, FailureKind, LimitKind, State, TaskEnd};
+use delegator_domain::task::{ExitStatus, FailureKind, LimitKind, State, TaskEnd, Verification};
 use delegator_registry::{
-    Attempt, BeginOutcome, CancelOutcome, Cas, Finish, GiveBackOutcome, Lost, RegistryError,
+    Attempt, BeginOutcome, CancelOutcome, Cas, ChangedLines, Filter, Finish, GiveBackOutcome, Lost, Registry,
+    RegistryError,
 };
 
 #[test]
@@ -31,7 +32,8 @@ fn every_state_change_is_recorded() {
         ran_ms: Some(77),
         summary: Some("did nothing".into()),
         survivors: vec![4711],
-        verification: None,
+        verification: Some(Verification::Refuted),
+        lines: Some(ChangedLines { added: 7, deleted: 0 }),
         turns: Some(1),
         cost_microdollars: Some(5),
         tokens: None,
@@ -42,6 +44,10 @@ fn every_state_change_is_recorded() {
     let recorded = task.ended.clone().unwrap();
     assert_eq!((task.state, task.thread_id.as_deref()), (State::Failed, Some("thread-1")));
     assert_eq!((recorded.end, recorded.exit, recorded.ran_ms), (end, report.exit, report.ran_ms));
+    assert_eq!(
+        (recorded.verification, recorded.lines, recorded.cost_microdollars),
+        (report.verification, report.lines, report.cost_microdollars)
+    );
     assert_eq!(
         (recorded.summary, recorded.survivors, recorded.at_ms),
         (report.summary, report.survivors, 2_000)
@@ -265,6 +271,24 @@ fn a_result_is_unread_until_marked_read() {
     assert!(!registry.mark_read(&id, 4_000).unwrap());
     assert_eq!(registry.unread("/", None, 5).unwrap().count, 0);
     assert_eq!(registry.get(&id).unwrap().unwrap().ended.unwrap().read_at_ms, Some(3_000));
+}
+
+#[test]
+fn all_unread_results_are_listed_and_marked() {
+    let world = World::new();
+    let mut registry = world.registry();
+    let ids: Vec<_> = (0..3).map(|_| ended(&mut registry, TaskEnd::Completed, 2_000)).collect();
+    registry.mark_read(&ids[1], 3_000).unwrap();
+    let unread = Filter { is_unread: true, ..Filter::default() };
+    let listed = |registry: &Registry| {
+        let page = registry.list_ended(&unread, 0, 1, None).unwrap();
+        (page.tasks.into_iter().map(|task| task.id).collect::<Vec<_>>(), page.total)
+    };
+    assert_eq!(listed(&registry), (vec![ids[2].clone()], 2));
+    assert_eq!(registry.mark_all_read(4_000).unwrap(), 2);
+    assert_eq!((listed(&registry), registry.mark_all_read(5_000).unwrap()), ((Vec::new(), 0), 0));
+    let read_at = |id| registry.get(id).unwrap().unwrap().ended.unwrap().read_at_ms;
+    assert_eq!((read_at(&ids[0]), read_at(&ids[1])), (Some(4_000), Some(3_000)));
 }
 
 #[test]

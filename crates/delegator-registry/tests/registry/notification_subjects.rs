@@ -2,15 +2,15 @@
 
 use delegator_domain::notification::{Channel, NotifyPlan, Subject};
 use delegator_domain::task::{
-    ChainOutcome, FailureKind, Follows, GroupId, GroupMember, State, TaskEnd, TaskId,
+    ChainOutcome, EndKind, FailureKind, Follows, GroupId, GroupMember, TaskEnd, TaskId,
 };
 use delegator_registry::{Claim, GiveBackOutcome, NewTask, Registry, TaskFile, TaskNotify};
 
 use crate::support::{World, begin, finish, new_task, slots};
 
-const ENDS: [State; 4] = [State::Completed, State::Failed, State::Cancelled, State::Timeout];
+const ENDS: [EndKind; 4] = [EndKind::Completed, EndKind::Failed, EndKind::Cancelled, EndKind::Timeout];
 
-fn notifying(on: &[State], each_task: bool) -> NewTask {
+fn notifying(on: &[EndKind], each_task: bool) -> NewTask {
     let plan = NotifyPlan { on: on.to_vec(), channels: vec![Channel::Webhook, Channel::Command], each_task };
     NewTask { notify: Some(TaskNotify { plan, settings: b"{}".to_vec() }), ..new_task() }
 }
@@ -162,10 +162,10 @@ fn a_chain_notifies_once_when_none_of_its_tasks_is_left() {
 fn a_chain_notifies_for_its_own_end_and_not_for_those_of_its_tasks() {
     let world = World::new();
     let mut registry = world.registry();
-    let first = notifying(&[State::Failed], false);
+    let first = notifying(&[EndKind::Failed], false);
     let repair = NewTask {
         follows: Some(Follows { task: first.id.clone(), on: ChainOutcome::Failure }),
-        ..notifying(&[State::Failed], false)
+        ..notifying(&[EndKind::Failed], false)
     };
     submit(&mut registry, &[first, repair]);
     run(&mut registry, lost());

@@ -1,7 +1,7 @@
 //! The outbox of notifications: written with the end of a task, attempts counted before they are made, each settled once.
 
 use delegator_domain::notification::{Channel, DeliveryState, NotifyPlan};
-use delegator_domain::task::{State, TaskEnd, TaskId};
+use delegator_domain::task::{EndKind, TaskEnd, TaskId};
 use delegator_registry::{
     CancelOutcome, DeliveryOutcome, NewTask, Registry, StoredNotification, TaskFile, TaskNotify,
 };
@@ -10,13 +10,13 @@ use crate::support::{World, begin, finish, new_task, slots, submit, working};
 
 const LATEST: i64 = 1_000_000;
 
-fn notifying(on: &[State], channels: &[Channel]) -> NewTask {
+fn notifying(on: &[EndKind], channels: &[Channel]) -> NewTask {
     let plan = NotifyPlan { on: on.to_vec(), channels: channels.to_vec(), each_task: false };
     NewTask { notify: Some(TaskNotify { plan, settings: b"{}".to_vec() }), ..new_task() }
 }
 
 /// Runs a task with this plan to its completion.
-fn complete(registry: &mut Registry, on: &[State], channels: &[Channel]) -> TaskId {
+fn complete(registry: &mut Registry, on: &[EndKind], channels: &[Channel]) -> TaskId {
     registry.submit(&notifying(on, channels), b"launch", 1_000).unwrap();
     let claim = registry.claim_next(&slots(usize::MAX), 1_001).unwrap().unwrap();
     begin(registry, &claim);
@@ -36,7 +36,7 @@ fn has_settings(registry: &Registry, id: &TaskId) -> bool {
 fn the_end_of_a_task_enqueues_one_notification_per_channel() {
     let world = World::new();
     let mut registry = world.registry();
-    let id = complete(&mut registry, &[State::Completed], &[Channel::Command, Channel::Webhook]);
+    let id = complete(&mut registry, &[EndKind::Completed], &[Channel::Command, Channel::Webhook]);
     let found: Vec<_> =
         due(&registry, 2_000).into_iter().map(|found| (found.task, found.channel, found.attempts)).collect();
     assert_eq!(found, [(id.clone(), Channel::Command, 0), (id.clone(), Channel::Webhook, 0)]);
@@ -48,7 +48,7 @@ fn the_end_of_a_task_enqueues_one_notification_per_channel() {
 fn other_ends_and_tasks_without_a_plan_enqueue_nothing() {
     let world = World::new();
     let mut registry = world.registry();
-    let id = complete(&mut registry, &[State::Failed], &[Channel::Command]);
+    let id = complete(&mut registry, &[EndKind::Failed], &[Channel::Command]);
     let plain = working(&mut registry);
     finish(&mut registry, &plain, TaskEnd::Completed, 2_000);
     assert_eq!((due(&registry, 9_000), registry.next_notification_at().unwrap()), (Vec::new(), None));
@@ -60,7 +60,7 @@ fn the_cancel_of_a_queued_task_enqueues_its_notification() {
     let world = World::new();
     let mut registry = world.registry();
     let id =
-        registry.submit(&notifying(&[State::Cancelled], &[Channel::Desktop]), b"", 1_000).unwrap().task.id;
+        registry.submit(&notifying(&[EndKind::Cancelled], &[Channel::Desktop]), b"", 1_000).unwrap().task.id;
     assert_eq!(registry.request_cancel(&id, None, 1_500).unwrap(), CancelOutcome::Cancelled);
     assert_eq!(due(&registry, 1_500).len(), 1);
     assert!(has_settings(&registry, &id));
@@ -70,7 +70,7 @@ fn the_cancel_of_a_queued_task_enqueues_its_notification() {
 fn an_attempt_is_counted_before_it_is_made_and_settled_once() {
     let world = World::new();
     let mut registry = world.registry();
-    let id = complete(&mut registry, &[State::Completed], &[Channel::Webhook]);
+    let id = complete(&mut registry, &[EndKind::Completed], &[Channel::Webhook]);
     let first = due(&registry, 2_000).remove(0);
     assert_eq!(registry.begin_delivery(&first, 7_000).unwrap(), Some(1));
     assert_eq!(registry.begin_delivery(&first, 7_000).unwrap(), None, "another process was first");
@@ -99,7 +99,7 @@ fn an_attempt_is_counted_before_it_is_made_and_settled_once() {
 fn a_failed_notification_is_listed_and_not_tried_again() {
     let world = World::new();
     let mut registry = world.registry();
-    let id = complete(&mut registry, &[State::Completed], &[Channel::Command, Channel::Webhook]);
+    let id = complete(&mut registry, &[EndKind::Completed], &[Channel::Command, Channel::Webhook]);
     let webhook = due(&registry, 2_000).remove(1);
     registry.begin_delivery(&webhook, 3_000).unwrap();
     let failed = DeliveryOutcome::Failed { error: "status 500".to_owned() };
@@ -116,7 +116,7 @@ fn notifications_that_were_not_delivered_can_be_retried_with_other_settings() {
     let world = World::new();
     let mut registry = world.registry();
     let all = [Channel::Command, Channel::Desktop, Channel::Webhook];
-    let id = complete(&mut registry, &[State::Completed], &all);
+    let id = complete(&mut registry, &[EndKind::Completed], &all);
     let outcomes = [
         DeliveryOutcome::Failed { error: "wrong URL".to_owned() },
         DeliveryOutcome::Retry { at_ms: 9_000, error: "wrong URL".to_owned() },
@@ -139,7 +139,7 @@ fn notifications_that_were_not_delivered_can_be_retried_with_other_settings() {
 fn a_time_from_before_the_clock_was_set_back_is_due() {
     let world = World::new();
     let mut registry = world.registry();
-    complete(&mut registry, &[State::Completed], &[Channel::Command]);
+    complete(&mut registry, &[EndKind::Completed], &[Channel::Command]);
     let found = due(&registry, 2_000).remove(0);
     registry.begin_delivery(&found, LATEST + 1).unwrap();
     assert_eq!(due(&registry, 2_000).len(), 1);
@@ -149,7 +149,7 @@ fn a_time_from_before_the_clock_was_set_back_is_due() {
 fn pruning_a_task_removes_its_notifications() {
     let world = World::new();
     let mut registry = world.registry();
-    let id = complete(&mut registry, &[State::Completed], &[Channel::Command]);
+    let id = complete(&mut registry, &[EndKind::Completed], &[Channel::Command]);
     submit(&mut registry);
     registry.prune(&[id]).unwrap();
     assert_eq!(registry.undelivered_notifications(10).unwrap(), (Vec::new(), Vec::new()));

@@ -227,6 +227,8 @@ pub struct Snapshot {
     pub stderr_bytes: u64,
     pub elapsed_ms: u64,
     pub hard_limit_sec: u64,
+    /// `None` if another version of the program wrote the snapshot.
+    pub idle_limit_sec: Option<u64>,
     pub quiet_ms: u64,
     /// Living processes of the task at the last count.
     pub processes: usize,

@@ -3,7 +3,7 @@
 //! Tasks of all directories are found, the newest first, also those that have not ended.
 
 use delegator_domain::task::Verification;
-use delegator_registry::{HistoryOutcome, HistoryQuery, HistoryTask};
+use delegator_registry::{HistoryOutcome, HistoryQuery};
 use jiff::Timestamp;
 
 use crate::commands::inputs::{since_ms, since_problem};
@@ -109,22 +109,22 @@ pub fn run(context: &Context<'_>, input: History) -> Result<CommandOutput, AppEr
     let now_ms = Timestamp::now().as_millisecond();
     let first_limit = input.cursor.is_none().then_some(DEFAULT_LIMIT);
     let paging = Paging { limit: input.limit.or(first_limit), cursor: input.cursor };
-    let first = found.first().map(|found| found.task.seq);
+    let first = found.first().map(|task| task.seq);
     // The list begins with the newest task, so a cursor is valid until there is a newer one.
     let fingerprint = json!(["history", query.words, query.agent, input.since, input.repo, first]);
-    let tasks = found.iter().map(|found| PastTask::of(found, now_ms)).collect();
+    let tasks = found.iter().map(|task| PastTask::of(task, now_ms)).collect();
     let (tasks, page) = paginate(tasks, &paging, &fingerprint)?;
     Ok(CommandOutput::done(HistoryList { tasks }).fact("count", page.count).with_page("tasks", page))
 }
 
 impl PastTask {
-    fn of(found: &HistoryTask, now_ms: i64) -> PastTask {
-        let task = &found.task;
+    fn of(task: &Task, now_ms: i64) -> PastTask {
+        let verification = task.ended.as_ref().and_then(|ended| ended.verification);
         PastTask {
             task_id: task.id.to_string(),
             title: task.title.clone(),
             state: task.state.public_name(),
-            verification: found.verification.map(Verification::status),
+            verification: verification.map(Verification::status),
             agent: task.agent.clone(),
             mode: task.mode.name(),
             working_dir: task.working_dir.clone(),

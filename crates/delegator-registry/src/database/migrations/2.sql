@@ -1,10 +1,14 @@
+-- The result of the verify command; NULL: the task has none.
+ALTER TABLE tasks ADD COLUMN verification TEXT;
+-- Lines that changed during the task; NULL if they were not counted.
+ALTER TABLE tasks ADD COLUMN lines_added INTEGER;
+ALTER TABLE tasks ADD COLUMN lines_deleted INTEGER;
+
 -- What `history` and `usage` find tasks by, besides their rows. It is taken from the files of a task by the first
 -- query after the task was submitted, and again by the first one after its end.
 CREATE TABLE history (
   task         INTEGER PRIMARY KEY REFERENCES tasks (seq) ON DELETE CASCADE,
   has_ended    INTEGER NOT NULL,
-  -- How its verify command ended; NULL if it has none.
-  verification TEXT,
   -- The top of the work tree of its working directory; without one, that directory.
   repository   TEXT NOT NULL
 ) STRICT;

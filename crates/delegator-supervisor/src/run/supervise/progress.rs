@@ -117,6 +117,7 @@ impl ReportedProgress {
             stderr_bytes,
             elapsed_ms: millis(now),
             hard_limit_sec: run.spec.limits.hard.as_secs(),
+            idle_limit_sec: Some(run.spec.limits.idle.as_secs()),
             quiet_ms: millis(quiet),
             processes,
             warnings: budgets.warnings().collect(),

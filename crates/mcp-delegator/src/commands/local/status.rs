@@ -299,6 +299,7 @@ fn overview_query(
             since_ms: None,
             location: Some(scope.location),
             environment: scope.environment.clone(),
+            is_unread: false,
         },
         only: inputs.task_id.as_ref().map_or(Ok(Vec::new()), |given| resolve_tasks(engine, given))?,
         under: context.process.current_dir.display().to_string(),
