@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use crate::commands::{
     Command, CommandList, agents, answer, apply, cancel, cleanup_registry, cloud, completions, config, demo,
     diff, discard, doctor, env, events, fleet, help, history, import, init, local, logs, man, manifest,
-    notify, prepare, queue, restore, retry, review, schema, send, setup, show, usage, version, worker,
+    notify, prepare, queue, read, restore, retry, review, schema, send, setup, show, usage, version, worker,
     worktrees,
 };
 use crate::mcp::serve;
@@ -31,7 +31,7 @@ pub const COMMANDS: &[Command] = commands! {
     local::run::SPEC => local::run::run,
     local::exec::SPEC => local::exec::run,
     local::resume::SPEC => local::resume::run,
-    local::status::SPEC => local::status::run,
+    local::status::SPEC => local::status_watch::run,
     local::wait::SPEC => local::wait::run,
     local::results::SPEC => local::results::run,
     local::cancel::SPEC => local::cancel::run,
@@ -50,6 +50,7 @@ pub const COMMANDS: &[Command] = commands! {
     retry::SPEC => retry::run,
     review::SPEC => review::run,
     cancel::SPEC => cancel::run,
+    read::SPEC => read::run,
     queue::PAUSE => queue::pause,
     queue::RESUME => queue::resume,
     send::SPEC => send::run,

@@ -6,7 +6,7 @@
 //!
 //! While a call waits for tasks, the first Ctrl-C only detaches: it prints the wait command and exits with 14
 //! after two seconds. A second Ctrl-C within that time cancels the tasks and exits with 130. SIGTERM ends the
-//! call; the tasks keep running.
+//! call; the tasks keep running. Ctrl-C is the ordinary end of a watch.
 
 #![expect(clippy::disallowed_methods, reason = "a signal ends the process while the main thread is busy")]
 
@@ -74,6 +74,10 @@ pub fn watch(attachment: Attachment, final_output: FinalOutput) -> std::io::Resu
                 }
                 (SIGTERM, None, _) => {
                     final_output.print_and_exit(cancelled_by(ErrorCode::Terminated, "SIGTERM"))
+                }
+                _ if attachment.is_watch() => {
+                    let _ = final_output.printer.print_final("");
+                    std::process::exit(i32::from(ExitCode::Success.number()));
                 }
                 _ => final_output.print_and_exit(cancelled_by(ErrorCode::Interrupted, "SIGINT")),
             }

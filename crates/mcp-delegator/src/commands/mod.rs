@@ -28,6 +28,7 @@ pub mod manifest;
 pub mod notify;
 pub mod prelude;
 pub mod queue;
+pub mod read;
 pub mod restore;
 pub mod retry;
 pub mod review;

@@ -14,6 +14,7 @@ use crate::commands::diff::find_diff;
 use crate::commands::local::tasks::engine;
 use crate::commands::schema::{SCHEMA_URI, find_schema};
 use crate::error::{AppError, ErrorCode};
+use crate::output::data::conversation::Conversation;
 use crate::output::data::remote::shorten;
 use crate::output::data::status::RunningTask;
 use crate::output::data::task::TaskResult;
@@ -132,7 +133,9 @@ pub fn read(context: &Context<'_>, uri: &str) -> Result<ResourceContents, AppErr
         )))
     } else {
         let now_ms = jiff::Timestamp::now().as_millisecond();
-        ReportedTask::Running(Box::new(RunningTask::of((&task).into(), files.snapshot.as_ref(), now_ms)))
+        let conversation = Conversation::of(&files.open_questions, &files.messages);
+        let running = delegator_engine::RunningTask { task: (&task).into(), snapshot: files.snapshot };
+        ReportedTask::Running(Box::new(RunningTask::of(running, conversation, now_ms)))
     };
     let resource = TaskResource {
         report,

@@ -1,5 +1,6 @@
-//! The tasks that a blocking call waits for, shared with the signal handler.
+//! The tasks that a blocking call waits for, or that it is a watch; shared with the signal handler.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -9,7 +10,10 @@ use indicatif::{ProgressBar, ProgressDrawTarget};
 use crate::output::outcome::WaitHint;
 
 #[derive(Debug, Clone, Default)]
-pub struct Attachment(Arc<Mutex<Option<AttachedTasks>>>);
+pub struct Attachment {
+    tasks: Arc<Mutex<Option<AttachedTasks>>>,
+    is_watch: Arc<AtomicBool>,
+}
 
 #[derive(Debug, Clone)]
 pub struct AttachedTasks {
@@ -31,10 +35,19 @@ impl AttachedTasks {
 
 impl Attachment {
     pub fn set(&self, attached: Option<AttachedTasks>) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = attached;
+        *self.tasks.lock().unwrap_or_else(PoisonError::into_inner) = attached;
     }
 
     pub fn get(&self) -> Option<AttachedTasks> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.tasks.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// From now on Ctrl-C is how the user ends the call.
+    pub fn begin_watch(&self) {
+        self.is_watch.store(true, Ordering::Relaxed);
+    }
+
+    pub fn is_watch(&self) -> bool {
+        self.is_watch.load(Ordering::Relaxed)
     }
 }

@@ -76,6 +76,21 @@ impl Printer {
         Ok(written)
     }
 
+    /// The columns and rows of the terminal at stdout, now.
+    pub fn terminal_size(&self) -> Option<(usize, usize)> {
+        let size = rustix::termios::tcgetwinsize(io::stdout()).ok()?;
+        Some((size.ws_col.into(), size.ws_row.into())).filter(|(columns, rows)| *columns > 0 && *rows > 0)
+    }
+
+    /// Writes a frame to a terminal, whole.
+    pub fn write_frame(&self, text: &str) -> io::Result<WriteResult> {
+        let state = self.lock_state();
+        if state.finished {
+            return Ok(WriteResult::AlreadyFinished);
+        }
+        write_whole(&mut io::stdout().lock(), self.redact(text).as_bytes())
+    }
+
     fn line_stream(&self, file: Option<&Path>) -> io::Result<LineStream> {
         let file = file.map(temporary_beside).transpose()?;
         Ok(LineStream { redact: self.redactor.stream(), pending: Vec::new(), file })

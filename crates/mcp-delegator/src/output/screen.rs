@@ -10,6 +10,8 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::error::{AppError, io_error};
 use crate::output::awaited_task::Attachment;
+use crate::output::documents::document::Document;
+use crate::output::documents::text::TextStyle;
 use crate::output::presentation::Presentation;
 use crate::output::printer::{Printer, WriteResult};
 use crate::output::values::escape_terminal_controls;
@@ -30,6 +32,14 @@ pub enum Flow {
     Stop,
 }
 
+fn flow(written: std::io::Result<WriteResult>) -> Result<Flow, AppError> {
+    match written {
+        Ok(WriteResult::Complete) => Ok(Flow::Continue),
+        Ok(WriteResult::ReaderGone | WriteResult::AlreadyFinished) => Ok(Flow::Stop),
+        Err(error) => Err(io_error("Writing the output", &error)),
+    }
+}
+
 impl Screen<'_> {
     /// Writes complete lines. Returns `Stop` if the reader has closed the pipe or the final output was
     /// already printed.
@@ -43,11 +53,28 @@ impl Screen<'_> {
         } else {
             Cow::Borrowed(bytes)
         };
-        match self.printer.write_lines(self.presentation.file(), &safe) {
-            Ok(WriteResult::Complete) => Ok(Flow::Continue),
-            Ok(WriteResult::ReaderGone | WriteResult::AlreadyFinished) => Ok(Flow::Stop),
-            Err(error) => Err(io_error("Writing the output", &error)),
+        flow(self.printer.write_lines(self.presentation.file(), &safe))
+    }
+
+    /// Whether a person reads the output on a terminal.
+    pub fn can_redraw(&self) -> bool {
+        self.presentation.is_for_people() && self.presentation.writes_to_terminal()
+    }
+
+    /// Replaces what the terminal shows, as far as it fits.
+    pub fn redraw(&self, document: &Document, is_first: bool) -> Result<Flow, AppError> {
+        let style = self.presentation.body_style();
+        let (columns, rows) = self.printer.terminal_size().unzip();
+        let rows = rows.map_or(usize::MAX, |rows| rows - 1);
+        let text = document.to_text(TextStyle { columns: columns.or(style.columns), ..style });
+        // Erases the screen at first, later only the rest of each line and what is below, which does not flicker.
+        let mut frame = if is_first { "\u{1b}[2J\u{1b}[H".to_owned() } else { "\u{1b}[H".to_owned() };
+        for line in text.lines().take(rows) {
+            frame.push_str(line);
+            frame.push_str("\u{1b}[K\n");
         }
+        frame.push_str("\u{1b}[J");
+        flow(self.printer.write_frame(&frame))
     }
 
     /// Prints a message on stderr while the command continues, unless only the result is wanted.

@@ -24,5 +24,6 @@ mod reference;
 mod remedies;
 mod screens;
 mod setup;
+mod status_sections;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_mcp-delegator");

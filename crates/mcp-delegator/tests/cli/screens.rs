@@ -32,6 +32,9 @@ fn normalized(screen: &str) -> String {
 fn normalized_line(line: &str) -> String {
     let line = replace_after(line, "T-local-", 10, '0');
     let line = replace_after(&line, "/tmp/.tmp", 6, 'X');
+    if let Some(line) = normalized_task_line(&line) {
+        return line;
+    }
     // Seconds are in a fact, or in a column of a table.
     let is_time = ["seconds ", "elapsed ", "T-local-"].iter().any(|start| line.starts_with(start));
     let number = line.split("  ").map(|cell| cell.trim().trim_end_matches(" s"));
@@ -39,6 +42,17 @@ fn normalized_line(line: &str) -> String {
         Some(number) => line.replacen(&format!("  {number}"), &format!("  {}", "N".repeat(number.len())), 1),
         None => line,
     }
+}
+
+/// A line of `status`: its id and its age, whose width moves and clips what follows. `None` for another line.
+fn normalized_task_line(line: &str) -> Option<String> {
+    let (id, rest) = line.split_once("  ")?;
+    let (age, rest) = rest.trim_start().split_once("  ")?;
+    age.strip_suffix(['s', 'm'])?.parse::<u32>().ok()?;
+    let id = if id.len() == 10 { "0".repeat(10) } else { id.to_owned() };
+    let rest =
+        rest.strip_suffix('…').and_then(|clipped| clipped.rsplit_once(' ')).map_or(rest, |(whole, _)| whole);
+    Some(format!("{id}  N  {}", rest.trim()))
 }
 
 /// Replaces the characters that follow each occurrence of `start`.

@@ -452,7 +452,10 @@ fn the_status_of_one_task_mentions_no_other_task() {
     assert!(!text.contains(&unread) && text.contains(&format!("wait {slow}")), "{text}");
     // The overview lists it, and suggests the wait for the task that runs.
     let overview = human(&stage, &["local", "status"]).stdout;
-    assert!(overview.contains("unread results") && overview.contains(&format!("wait {slow}")), "{overview}");
+    assert!(
+        overview.contains("Finished, unread") && overview.contains(&format!("wait {slow}")),
+        "{overview}"
+    );
     let data = stage.run_json(&["local", "status"])["data"].clone();
     assert_eq!(data["unread"], json!({"count": 1, "task_ids": [unread]}));
     assert_eq!(run(&stage, &["cancel", "--all"]).exit, Some(0));

@@ -194,6 +194,28 @@ fn a_command_is_run_for_the_configured_ends_and_can_be_tested() {
     assert!(message.contains("no-such-program"), "{message}");
 }
 
+#[test]
+fn a_failed_check_is_an_end_of_its_own() {
+    let stage = stage("on = ['verify_failed']\ncommand = ['sh', '-c', 'cat >> ~/notified']")
+        .variable("MCP_DELEGATOR_VERIFY_UNSANDBOXED", "true");
+    let notified = stage.world.home().join("notified");
+    stage.wait(&stage.exec(&[]));
+    stage.wait(&stage.exec(&["--verify", "true"]));
+    let refuted = stage.exec(&["--verify", "false"]);
+    stage.wait(&refuted);
+    wait_until("the command was run", || notified.exists());
+    wait_until("nothing is left to send", || listed(&stage, "pending").is_empty());
+    let sent: Value = serde_json::from_str(&read_text(&notified)).unwrap();
+    assert_eq!((&sent["title"], &sent["subject"]["id"]), (&json!("verify failed: do it"), &json!(refuted)));
+    for ended in [&sent["subject"], &sent["tasks"][0]] {
+        assert_eq!(
+            (&ended["state"], &ended["end"]),
+            (&json!("completed"), &json!("verify_failed")),
+            "{sent}"
+        );
+    }
+}
+
 /// The channel is broken until the chain has ended, so its only notification is found with the old settings first.
 #[test]
 fn a_chain_notifies_once_and_a_retry_uses_corrected_settings() {

@@ -25,5 +25,5 @@ pub const SPEC: CommandSpec = CommandSpec {
 
 pub fn run(context: &Context<'_>, input: CloudStatus) -> Result<CommandOutput, AppError> {
     let scope = Scope { location: TaskLocation::Cloud, environment: input.env_id };
-    status::show(context, &Status { filter: input.filter, usage: false }, scope)
+    status::show(context, &Status { filter: input.filter, usage: false, watch: false }, &scope)
 }

@@ -14,6 +14,7 @@ pub mod resume;
 pub mod review_prompt;
 pub mod run;
 pub mod status;
+pub mod status_watch;
 pub mod task_input;
 pub mod tasks;
 pub mod wait;

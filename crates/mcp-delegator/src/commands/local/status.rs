@@ -19,6 +19,7 @@ use crate::output::data::status::{
     CloudTasks, EndedTask, ListedTask, QueuedTask, RunningTask, StatusCounts, StatusMeta, StatusSnapshot,
     Unread,
 };
+use crate::output::data::task_line::{Clock, TaskLine, TaskSections};
 use crate::output::data::usage::Usage;
 use crate::output::data::warnings;
 use crate::output::outcome::{ListCursors, PagedList};
@@ -58,6 +59,10 @@ pub struct Status {
     /// Add tokens and time used
     #[serde(default)]
     pub usage: bool,
+    /// Redraw the screen at every change, until Ctrl-C
+    #[serde(default)]
+    #[schemars(extend("x-markers" = [Marker::CommandLineOnly]))]
+    pub watch: bool,
 }
 
 const STATES: [&str; 6] = ["queued", "working", "completed", "failed", "cancelled", "timeout"];
@@ -77,14 +82,12 @@ pub const SPEC: CommandSpec = CommandSpec {
 /// command line, into the default of `--max-bytes`. Clients poll status every second, so it must stay fast.
 const MAX_LISTED_FOR_TOOLS: u32 = 1_000;
 const MAX_LISTED: u32 = 12_000;
+/// Unread results that a person sees, however old they are.
+const MAX_UNREAD: u32 = 20;
 const MIN_USAGE_ROWS: u32 = 50;
 /// Enough for five lines of the displayed length, and for most longer ones.
 const VERBOSE_BYTES: u64 = 64 << 10;
 pub const RECENT_MS: i64 = 24 * 60 * 60 * 1000;
-
-pub fn run(context: &Context<'_>, input: Status) -> Result<CommandOutput, AppError> {
-    show(context, &input, Scope { location: TaskLocation::Local, environment: None })
-}
 
 /// Which tasks a command lists. A task that is named is shown wherever it runs.
 #[derive(Debug)]
@@ -98,10 +101,10 @@ fn usage(engine: &Engine, wanted: &OverviewRequest, limit: u32) -> Result<Usage,
     Ok(Usage::of(table.unwrap_or_default(), &engine.worktrees().sizes()?))
 }
 
-pub fn show(context: &Context<'_>, input: &Status, scope: Scope) -> Result<CommandOutput, AppError> {
+pub fn show(context: &Context<'_>, input: &Status, scope: &Scope) -> Result<CommandOutput, AppError> {
     let engine = engine(context)?;
     let now_ms = Timestamp::now().as_millisecond();
-    let wanted = overview_query(context, &engine, &input.filter, &scope, now_ms)?;
+    let wanted = overview_query(context, &engine, &input.filter, scope, now_ms)?;
     let Some(overview) = engine.results().overview(&wanted)? else {
         let all_tasks = (context.surface == Surface::CommandLine).then(Vec::new);
         let is_cloud = scope.location == TaskLocation::Cloud;
@@ -110,7 +113,8 @@ pub fn show(context: &Context<'_>, input: &Status, scope: Scope) -> Result<Comma
     };
     let cursors = list_cursors(&wanted, &overview, cursor_query(&input.filter));
     let all_tasks = (context.surface == Surface::CommandLine).then(|| all_tasks(&overview, now_ms));
-    let warnings = overview_warnings(&engine, &overview, &wanted, &scope);
+    let sections = people_sections(context, &engine, &overview, &wanted, now_ms)?;
+    let warnings = overview_warnings(&engine, &overview, &wanted, scope);
     let groups = listed_groups(&engine, &overview)?;
     let conversations = Conversations { questions: overview.questions, messages: overview.messages };
     let tasks = running_tasks(&engine, overview.running.tasks, &conversations, input.filter.verbose, now_ms)?;
@@ -146,6 +150,7 @@ pub fn show(context: &Context<'_>, input: &Status, scope: Scope) -> Result<Comma
         unread: Unread::of(&overview.unread).filter(|_| wanted.only.is_empty()),
         cloud: CloudTasks::of(overview.cloud),
         is_cloud: !is_local,
+        sections,
         cursors: Some(cursors),
     };
     let mut output = snapshot_output(now_ms, snapshot).warn(warnings);
@@ -163,10 +168,7 @@ fn running_tasks(
     let mut tasks = Vec::new();
     for running in running {
         let id = running.task.id.clone();
-        let mut task = RunningTask {
-            conversation: conversations.of(&id),
-            ..RunningTask::of(running.task, running.snapshot.as_ref(), now_ms)
-        };
+        let mut task = RunningTask::of(running, conversations.of(&id), now_ms);
         if verbose {
             let stored = engine.results().read_dir(&id, |dir| {
                 Ok(dir.read_tail(TaskFile::Events, VERBOSE_BYTES)?.unwrap_or_default())
@@ -244,9 +246,39 @@ fn worktree_of_only(engine: &Engine, wanted: &OverviewRequest) -> Result<Option<
 }
 
 fn all_tasks(overview: &Overview, now_ms: i64) -> Vec<ListedTask> {
-    let running = overview.running.tasks.iter().map(|task| ListedTask::running(task, now_ms));
+    let running = overview.running.tasks.iter().map(|running| {
+        ListedTask::running(running, open_question(overview, &running.task.id).is_some(), now_ms)
+    });
     let queued = overview.queued.tasks.iter().map(ListedTask::queued);
     running.chain(queued).chain(overview.ended.tasks.iter().map(ListedTask::ended)).collect()
+}
+
+fn open_question<'a>(overview: &'a Overview, id: &TaskId) -> Option<&'a StoredQuestion> {
+    overview.questions.iter().find(|(task, _)| task == id).map(|(_, question)| question)
+}
+
+/// The same tasks as a person reads them, and all unread ones; `None` if no person reads them.
+fn people_sections(
+    context: &Context<'_>,
+    engine: &Engine,
+    overview: &Overview,
+    wanted: &OverviewRequest,
+    now_ms: i64,
+) -> Result<Option<TaskSections>, AppError> {
+    if !context.screen.presentation.is_for_people() {
+        return Ok(None);
+    }
+    let beside = engine.results().shown_beside(overview, wanted, MAX_UNREAD)?;
+    let clock = Clock { now_ms, variables: &variables(context) };
+    let running = overview.running.tasks.iter();
+    let running =
+        running.map(|running| TaskLine::running(running, open_question(overview, &running.task.id), clock));
+    let queued = overview.queued.tasks.iter();
+    let queued = queued.map(|queued| TaskLine::queued(queued, overview.queue_paused, clock));
+    let is_new = |task: &&Task| !overview.ended.tasks.iter().any(|listed| listed.id == task.id);
+    let ended = overview.ended.tasks.iter().chain(beside.unread.iter().filter(is_new));
+    let ended = ended.map(|task| TaskLine::of_row(task, clock));
+    Ok(Some(TaskSections::of(running.chain(queued).chain(ended).collect(), &beside, clock)))
 }
 
 fn list_cursors(request: &OverviewRequest, overview: &Overview, query: Value) -> ListCursors {

@@ -4,7 +4,7 @@ use delegator_domain::task::{GroupId, GroupMember, Verification};
 use delegator_engine::{ComparedAttempt, ComparedGroup};
 
 use crate::output::command_data::CommandData;
-use crate::output::data::stored_task::{RunTimes, state_names, summary};
+use crate::output::data::stored_task::{RunTimes, end_name, state_names, summary};
 use crate::output::prelude::*;
 
 /// The place of a task in a group.
@@ -44,6 +44,9 @@ pub struct AttemptData {
     pub model: Option<String>,
     #[schemars(extend("enum" = state_names(|_| true)))]
     pub state: &'static str,
+    /// The state, or that the check failed.
+    #[serde(skip)]
+    pub end: &'static str,
     #[serde(flatten)]
     pub result: Option<AttemptResult>,
 }
@@ -97,7 +100,7 @@ impl GroupData {
 
     pub fn states_fact(&self) -> (String, String) {
         let state =
-            |attempt: &AttemptData| format!("{}: {} {}", attempt.attempt, attempt.task_id, attempt.state);
+            |attempt: &AttemptData| format!("{}: {} {}", attempt.attempt, attempt.task_id, attempt.end);
         let states: Vec<String> = self.attempts.iter().map(state).collect();
         (format!("group {}", self.group_id), states.join(", "))
     }
@@ -130,7 +133,7 @@ impl GroupData {
             Some(model) => format!("{} ({model})", attempt.agent),
             None => attempt.agent.clone(),
         };
-        let (number, state) = (attempt.attempt.to_string(), attempt.state.to_owned());
+        let (number, state) = (attempt.attempt.to_string(), attempt.end.to_owned());
         let mut cells = vec![number, attempt.task_id.clone(), agent, state];
         if self.is_compared() {
             let unknown = || std::array::from_fn(|_| "-".to_owned());
@@ -148,6 +151,7 @@ impl AttemptData {
             agent: task.agent.clone(),
             model: task.model.clone(),
             state: task.state.public_name(),
+            end: end_name(task),
             result: None,
         }
     }

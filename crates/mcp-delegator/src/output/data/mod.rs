@@ -24,6 +24,7 @@ pub mod stored_task;
 pub mod structured_output;
 pub mod suggestions;
 pub mod task;
+pub mod task_line;
 pub mod usage;
 pub mod verification;
 pub mod warnings;

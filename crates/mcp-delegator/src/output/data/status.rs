@@ -3,8 +3,9 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use delegator_domain::task::SandboxKind;
-use delegator_engine::{CloudCounts, Snapshot};
+use delegator_domain::attention::Section;
+use delegator_domain::task::{SandboxKind, Verification};
+use delegator_engine::{CloudCounts, ended_facts};
 use delegator_registry::{BlockedBy, TaskSummary, UnreadResults};
 
 use crate::output::data::agent_pauses::PauseData;
@@ -12,7 +13,8 @@ use crate::output::data::chain::FollowsData;
 use crate::output::data::conversation::{Conversation, MessagesData};
 use crate::output::data::group::{GroupData, MemberData};
 use crate::output::data::progress::Progress;
-use crate::output::data::stored_task::{RunTimes, seconds_since, state_names};
+use crate::output::data::stored_task::{RunTimes, end_name, seconds_since, state_names};
+use crate::output::data::task_line::TaskSections;
 use crate::output::data::usage::Usage;
 use crate::output::outcome::ListCursors;
 use crate::output::prelude::*;
@@ -50,6 +52,9 @@ pub struct StatusSnapshot {
     /// The status of cloud tasks, not of this machine.
     #[serde(skip)]
     pub is_cloud: bool,
+    /// What a person reads instead of the lists.
+    #[serde(skip)]
+    pub sections: Option<TaskSections>,
     #[serde(skip)]
     pub cursors: Option<ListCursors>,
 }
@@ -140,6 +145,9 @@ pub struct ListedTask {
     pub task_id: String,
     #[schemars(extend("enum" = state_names(|_| true)))]
     pub state: &'static str,
+    /// Where a person looks for it.
+    #[schemars(extend("enum" = Section::NAMES))]
+    pub section: &'static str,
     pub title: String,
     pub working_dir: String,
     pub labels: BTreeMap<String, String>,
@@ -167,6 +175,9 @@ pub struct RunningTask {
     pub task_id: String,
     #[schemars(extend("enum" = [State::Working.public_name()]))]
     pub state: &'static str,
+    /// Where a person looks for it.
+    #[schemars(extend("enum" = Section::NAMES, "x-optional" = true))]
+    pub section: &'static str,
     pub started_ts: UtcTime,
     pub elapsed_seconds: u64,
     /// Null if nothing is known.
@@ -189,6 +200,9 @@ pub struct QueuedTask {
     pub task_id: String,
     #[schemars(extend("enum" = [State::Queued.public_name()], "x-optional" = true))]
     pub state: &'static str,
+    /// Where a person looks for it.
+    #[schemars(extend("enum" = Section::NAMES, "x-optional" = true))]
+    pub section: &'static str,
     /// 0: the task is next.
     pub position: usize,
     #[serde(flatten)]
@@ -215,8 +229,16 @@ pub struct EndedTask {
     pub task_id: String,
     #[schemars(extend("enum" = state_names(State::is_terminal)))]
     pub state: &'static str,
+    /// Where a person looks for it.
+    #[schemars(extend("enum" = Section::NAMES, "x-optional" = true))]
+    pub section: &'static str,
+    /// The result of its verify command, if it has one.
+    #[schemars(extend("enum" = ["verified", "verify_failed", "not_run"]))]
+    pub verification: Option<&'static str>,
     pub duration_seconds: u64,
     pub completed_ts: UtcTime,
+    #[serde(skip)]
+    pub end: &'static str,
     /// Only in the status of a single task.
     pub messages: Option<MessagesData>,
     #[serde(flatten)]
@@ -261,20 +283,31 @@ impl From<TaskSummary> for TaskDescription {
 }
 
 impl RunningTask {
-    pub fn of(task: TaskSummary, snapshot: Option<&Snapshot>, now_ms: i64) -> RunningTask {
+    pub fn of(
+        running: delegator_engine::RunningTask,
+        conversation: Conversation,
+        now_ms: i64,
+    ) -> RunningTask {
+        let section = running_section(&running, !conversation.waiting_for_answer.is_empty(), now_ms);
+        let (task, snapshot) = (running.task, running.snapshot.as_ref());
         let started_ms = task.started_at_ms.unwrap_or(task.created_at_ms);
         RunningTask {
             task_id: task.id.to_string(),
             state: task.state.public_name(),
+            section,
             started_ts: UtcTime::from_ms(started_ms),
             elapsed_seconds: seconds_since(started_ms, now_ms),
             progress: snapshot.and_then(Progress::of_snapshot),
             containment: task.containment.clone(),
             description: task.into(),
             last_lines: None,
-            conversation: Conversation::default(),
+            conversation,
         }
     }
+}
+
+fn running_section(running: &delegator_engine::RunningTask, has_question: bool, now_ms: i64) -> &'static str {
+    running.facts(has_question, now_ms).section().name()
 }
 
 impl ListedTask {
@@ -294,9 +327,10 @@ impl ListedTask {
         }
     }
 
-    pub fn running(running: &delegator_engine::RunningTask, now_ms: i64) -> ListedTask {
+    pub fn running(running: &delegator_engine::RunningTask, has_question: bool, now_ms: i64) -> ListedTask {
         let (task, snapshot) = (&running.task, running.snapshot.as_ref());
         ListedTask {
+            section: running_section(running, has_question, now_ms),
             duration_seconds: task.started_at_ms.map(|started_ms| seconds_since(started_ms, now_ms)),
             progress: snapshot.and_then(Progress::of_snapshot),
             ..ListedTask::of(task)
@@ -304,12 +338,14 @@ impl ListedTask {
     }
 
     pub fn queued(queued: &delegator_engine::QueuedTask) -> ListedTask {
-        ListedTask { queue_position: Some(queued.position), ..ListedTask::of(&queued.task) }
+        let section = Section::Waiting.name();
+        ListedTask { queue_position: Some(queued.position), section, ..ListedTask::of(&queued.task) }
     }
 
     pub fn ended(task: &Task) -> ListedTask {
         let times = RunTimes::of(task);
         ListedTask {
+            section: ended_facts(task).section().name(),
             started_ts: task.started_at_ms.map(|_| UtcTime::from_ms(times.started_ms)),
             completed_ts: Some(UtcTime::from_ms(times.ended_ms)),
             duration_seconds: task.started_at_ms.map(|_| times.duration_seconds()),
@@ -332,6 +368,7 @@ impl From<delegator_engine::QueuedTask> for QueuedTask {
         QueuedTask {
             task_id: queued.task.id.to_string(),
             state: queued.task.state.public_name(),
+            section: Section::Waiting.name(),
             position: queued.position,
             description: queued.task.into(),
             estimated_start_ms: queued.estimated_start_ms,
@@ -354,6 +391,9 @@ impl From<&Task> for EndedTask {
         EndedTask {
             task_id: task.id.to_string(),
             state: task.state.public_name(),
+            section: ended_facts(task).section().name(),
+            verification: task.ended.as_ref().and_then(|ended| ended.verification).map(Verification::status),
+            end: end_name(task),
             duration_seconds: times.duration_seconds(),
             completed_ts: UtcTime::from_ms(times.ended_ms),
             messages: None,

@@ -54,6 +54,12 @@ fn is_plausible(by_wall_ms: i64, agent_ran_ms: i64) -> bool {
     (agent_ran_ms..agent_ran_ms.saturating_add(MAX_OVERHEAD_MS)).contains(&by_wall_ms)
 }
 
+/// The state; of a completed task whose check failed, that.
+pub fn end_name(task: &Task) -> &'static str {
+    let end = task.ended.as_ref().map(|ended| ended.end.kind(ended.verification).name());
+    end.unwrap_or_else(|| task.state.public_name())
+}
+
 pub fn exit_code(task: &Task) -> Option<i32> {
     match task.ended.as_ref()?.exit? {
         ExitStatus::Code(code) => Some(code),

@@ -94,6 +94,10 @@ pub fn failure(task: &Task, record: Option<&Record>) -> Option<AppError> {
 }
 
 impl VerificationData {
+    pub fn has_failed(&self) -> bool {
+        self.status == Verification::Refuted.status()
+    }
+
     /// Adds the verification to a document; unless verified, with the output of the verify command.
     pub fn append_to(&self, document: Document) -> Document {
         let exit_code = self.run.as_ref().and_then(|run| run.exit_code);

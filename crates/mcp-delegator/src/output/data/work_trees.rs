@@ -138,6 +138,15 @@ pub struct WorktreeData {
     /// Takes the changes, while the worktree exists.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub apply_command: Option<String>,
+    /// The task for which it was created.
+    #[serde(skip)]
+    pub owner: String,
+}
+
+impl WorktreeData {
+    pub fn is_present(&self) -> bool {
+        self.worktree_state == WorktreeState::Present.name()
+    }
 }
 
 impl From<&RecordedWorktree> for WorktreeData {
@@ -146,6 +155,7 @@ impl From<&RecordedWorktree> for WorktreeData {
         WorktreeData {
             worktree: worktree.path.display().to_string(),
             worktree_state: worktree.state.name(),
+            owner: worktree.owner.to_string(),
             apply_command: is_present.then(|| format!("mcp-delegator apply {}", worktree.owner)),
         }
     }

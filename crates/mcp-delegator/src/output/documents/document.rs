@@ -25,10 +25,31 @@ pub enum Block {
     FinalMessage(String),
     /// The next useful call.
     Next(NextCall),
+    /// Advice for whoever reads it, in the syntax of the reader.
+    Advice(Suggestion),
     /// Advice for a person, which a model should not follow by itself.
     ForPeople(Suggestion),
+    /// Lines in sections, for people.
+    Sections(Vec<LineSection>),
     /// Labelled text that only models read; people have `logs`.
     ForModels(&'static str, String),
+}
+
+/// The columns of a line about a task: id, age, agent, state, lines, cost, title, labels, directory.
+pub type LineCells = [String; 9];
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LineSection {
+    pub heading: &'static str,
+    pub lines: Vec<SectionLine>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SectionLine {
+    /// A task, and a word whose colour its state has.
+    Task(LineCells, &'static str),
+    /// What the tasks below it have in common.
+    Whole(String),
 }
 
 impl Block {
@@ -119,7 +140,11 @@ impl Document {
                     let count = listed.unwrap_or_else(fitting);
                     rows.truncate(count);
                 }
-                Block::FinalMessage(_) | Block::Next(_) | Block::ForPeople(_) => {}
+                Block::FinalMessage(_)
+                | Block::Next(_)
+                | Block::Advice(_)
+                | Block::ForPeople(_)
+                | Block::Sections(_) => {}
             }
         }
         self

@@ -21,7 +21,8 @@ fn markdown_block(block: &Block, syntax: CallSyntax<'_>) -> String {
             let next = |call: String| format!("Next: {}", terminal::inline_code(&terminal::sanitize(&call)));
             syntax.render(call).map(next).unwrap_or_default()
         }
-        Block::ForPeople(_) => String::new(),
+        Block::Advice(suggestion) => escape_line(&terminal::sanitize(&syntax.sentence(suggestion))),
+        Block::ForPeople(_) | Block::Sections(_) => String::new(),
         Block::ForModels(label, text) => format!("{}\n\n{}", escape_line(label), fenced(text)),
         Block::Text(text) => {
             let lines: Vec<String> = terminal::sanitize(text).lines().map(escape_line).collect();

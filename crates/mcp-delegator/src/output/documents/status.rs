@@ -1,6 +1,5 @@
-//! The document of `status`: running, queued and recently ended tasks. Callers request it often, so cells are
-//! short and empty columns are omitted: one task fits in 600 bytes. Columns are ordered by importance: a
-//! narrow terminal omits the last.
+//! The document of `status`: running, queued and recently ended tasks. Models request it often, so the cells of
+//! their tables are short and empty columns are omitted: one task fits in 600 bytes.
 
 use std::collections::BTreeMap;
 
@@ -10,8 +9,9 @@ use crate::output::data::group::GroupData;
 use crate::output::data::status::{
     CloudTasks, EndedTask, QueuedTask, RunningTask, StatusSnapshot, TaskDescription, Unread, WaitingFor,
 };
-use crate::output::documents::document::truncate_cell;
-use crate::output::documents::{conversation, task as task_document};
+use crate::output::data::task_line::TaskSections;
+use crate::output::documents::document::{plural, truncate_cell};
+use crate::output::documents::{conversation, status_screen, task as task_document};
 use crate::output::prelude::*;
 use crate::output::truncation::apply::{json_size, retain_first};
 use crate::output::values::format_duration;
@@ -24,16 +24,16 @@ const MAX_LABELS_BYTES: usize = 50;
 const MAX_UNREAD_IDS: usize = 3;
 
 impl CommandData for StatusSnapshot {
+    /// For a person the tasks are in sections, for a model in tables.
     fn document(&self) -> Document {
-        let common =
-            task_document::common_directory(self.descriptions().map(|task| task.working_dir.as_str()));
-        let rows = self.recently_completed.iter().map(|task| ended_row(task, common));
-        let document = Document::titled(self.headline())
-            .table(&RUNNING_COLUMNS, self.tasks.iter().map(|task| running_row(task, common)).collect())
-            .table(&QUEUED_COLUMNS, self.queue.iter().map(|task| queued_row(task, common)).collect())
-            .with(self.not_listed_text(), Document::text)
-            .table(&ENDED_COLUMNS, rows.collect());
-        let document = self.append_conversations(self.append_facts(document, common));
+        let document = Document::titled(self.headline());
+        let document = match &self.sections {
+            Some(sections) => {
+                self.append_facts_for_people(document.block(status_screen::block(sections)), sections)
+            }
+            None => self.append_tables(document),
+        };
+        let document = self.append_conversations(document);
         let with_lines = self.tasks.iter().filter_map(|task| Some((task, task.last_lines.as_ref()?)));
         let document =
             with_lines.filter(|(_, lines)| !lines.is_empty()).fold(document, |document, (task, lines)| {
@@ -86,18 +86,47 @@ impl StatusSnapshot {
         )
     }
 
-    fn append_facts(&self, mut document: Document, common_directory: Option<&str>) -> Document {
+    fn append_tables(&self, document: Document) -> Document {
+        let common =
+            task_document::common_directory(self.descriptions().map(|task| task.working_dir.as_str()));
+        let rows = self.recently_completed.iter().map(|task| ended_row(task, common));
+        let document = document
+            .table(&RUNNING_COLUMNS, self.tasks.iter().map(|task| running_row(task, common)).collect())
+            .table(&QUEUED_COLUMNS, self.queue.iter().map(|task| queued_row(task, common)).collect())
+            .with(self.not_listed_text(), Document::text)
+            .table(&ENDED_COLUMNS, rows.collect());
         let pauses = self.agent_pauses.iter().map(|pause| pause.fact());
-        let blocks = [
-            fact("directory", common_directory.map(str::to_owned)),
-            fact("worktree", self.worktree.clone()),
-            self.groups.iter().map(GroupData::states_fact).collect(),
-            fact("unread results", self.unread.as_ref().map(unread_ids)),
-            fact("cloud tasks", self.cloud.as_ref().map(cloud_tasks)),
-            pauses.collect(),
-        ];
-        document.blocks.extend(blocks.into_iter().filter(|facts| !facts.is_empty()).map(Block::Facts));
-        document
+        append_facts(
+            document,
+            [
+                fact("directory", common.map(str::to_owned)),
+                fact("worktree", self.worktree.clone()),
+                self.groups.iter().map(GroupData::states_fact).collect(),
+                fact("unread results", self.unread.as_ref().map(unread_ids)),
+                fact("cloud tasks", self.cloud.as_ref().map(cloud_tasks)),
+                pauses.collect(),
+            ],
+        )
+    }
+
+    /// What the lines do not show.
+    fn append_facts_for_people(&self, document: Document, sections: &TaskSections) -> Document {
+        let more = (sections.unread_not_listed > 0).then(|| {
+            let count = plural(sections.unread_not_listed, "more result");
+            let read = NextCall::new(&["read"]).with("all", true);
+            Block::ForPeople(Suggestion::with_call(
+                format!("{count} not read. Mark all as read: {{call}}"),
+                read,
+            ))
+        });
+        append_facts(
+            document.with(self.not_listed_text(), Document::text).with(more, Document::block),
+            [
+                fact("directory", sections.common_directory().map(str::to_owned)),
+                fact("worktree", self.worktree.clone()),
+                fact("cloud tasks", self.cloud.as_ref().map(cloud_tasks)),
+            ],
+        )
     }
 
     fn append_conversations(&self, mut document: Document) -> Document {
@@ -147,6 +176,11 @@ impl StatusSnapshot {
             more.running_count, more.queued_count
         ))
     }
+}
+
+fn append_facts<const N: usize>(mut document: Document, blocks: [Vec<(String, String)>; N]) -> Document {
+    document.blocks.extend(blocks.into_iter().filter(|facts| !facts.is_empty()).map(Block::Facts));
+    document
 }
 
 fn fact(name: &str, value: Option<String>) -> Vec<(String, String)> {
@@ -206,7 +240,7 @@ fn ended_row(task: &EndedTask, common_directory: Option<&str>) -> Vec<String> {
     let description = &task.description;
     vec![
         task.task_id.clone(),
-        task.state.to_owned(),
+        task.end.to_owned(),
         title(description),
         task.duration_seconds.to_string(),
         labels(&description.labels),

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use delegator_domain::task::SandboxKind;
+use delegator_domain::task::{EndKind, SandboxKind};
 
 use crate::output::command_data::{CommandData, TaskState};
 use crate::output::data::acknowledgement::ExecutionAck;
@@ -18,7 +18,7 @@ use crate::output::data::structured_output::Violation;
 use crate::output::data::task::{
     EndedItem, ResultSet, TaskReport, TaskResult, UnfinishedTask, WaitedTask, WaitedTasks,
 };
-use crate::output::data::verification::TestResults;
+use crate::output::data::verification::{TestResults, VerificationData};
 use crate::output::documents::{agent_output, conversation};
 use crate::output::prelude::*;
 use crate::output::truncation::apply::{json_size, retain_first};
@@ -178,7 +178,18 @@ impl<'a> EndedView<'a> {
     }
 
     fn document(self) -> Document {
-        self.append_to(Document::titled(format!("Task {} {}", self.result.task_id, self.result.state)))
+        self.append_to(Document::titled(self.headline()))
+    }
+
+    /// A task whose check failed is not just completed.
+    fn headline(self) -> String {
+        let TaskResult { task_id, state, .. } = self.result;
+        let refuted = if self.is_refuted() { ", verify failed" } else { "" };
+        format!("Task {task_id} {state}{refuted}")
+    }
+
+    fn is_refuted(self) -> bool {
+        self.result.report.verification.as_ref().is_some_and(VerificationData::has_failed)
     }
 
     fn append_to(self, document: Document) -> Document {
@@ -186,7 +197,8 @@ impl<'a> EndedView<'a> {
         let context = report.metadata.error_context.as_ref();
         let (message, stdout) =
             agent_output::distinct_texts(report.final_message.as_deref(), output.stdout.as_deref());
-        let document = document.block(Block::Facts(self.facts())).with(context, append_failure);
+        let document = self.append_isolation(document).block(Block::Facts(self.facts()));
+        let document = document.with(context, append_failure);
         let document = append_violations(document, &report.structured_output_violations)
             .with(report.findings.as_deref(), findings::append_to)
             .with(report.verification.as_ref(), |document, verification| verification.append_to(document))
@@ -200,6 +212,25 @@ impl<'a> EndedView<'a> {
         let document = chain::append_to(document, followers);
         agent_output::append_to(document, task_id, output, stdout)
             .with(self.events, |document, events| events.append_to(document, task_id))
+    }
+
+    /// What became of the user's work tree, if the task worked in one of its own, and what to do with that.
+    fn append_isolation(self, document: Document) -> Document {
+        let report = &self.result.report;
+        let Some(worktree) = report.worktree.as_ref().filter(|worktree| worktree.is_present()) else {
+            return document;
+        };
+        if !report.metadata.file_operations.may_have_changes(report.git.as_ref()) {
+            return document.text("Your work tree is unchanged; the task changed nothing in its own either.");
+        }
+        let advice = |text, command| {
+            let call = NextCall::for_task(command, worktree.owner.as_str());
+            Block::Advice(Suggestion::with_call(text, call))
+        };
+        document
+            .text("Your work tree is unchanged; the changes are in the worktree of the task.")
+            .block(advice("Apply them: {call}", &["apply"]))
+            .block(advice("Discard them: {call}", &["discard"]))
     }
 
     fn facts(self) -> Vec<(String, String)> {
@@ -237,7 +268,6 @@ impl<'a> EndedView<'a> {
             facts.extend(known_facts([
                 ("changes", report.diff_command.clone()),
                 ("worktree", worktree.map(|worktree| worktree.worktree.clone())),
-                ("apply", worktree.and_then(|worktree| worktree.apply_command.clone())),
                 ("revert", point.and_then(|point| point.restore_command.clone())),
             ]));
         }
@@ -339,7 +369,9 @@ fn several(tasks: &[WaitedTask]) -> Document {
         let (id, state, summary, directory) = match task {
             WaitedTask::Ended(ended) => {
                 let task = &ended.result;
-                (&task.task_id, task.state, Some(&task.summary), &task.working_dir)
+                let is_refuted = EndedView::of_item(ended).is_refuted();
+                let state = if is_refuted { EndKind::VerifyFailed.name() } else { task.state };
+                (&task.task_id, state, Some(&task.summary), &task.working_dir)
             }
             WaitedTask::Unfinished(task) => {
                 let activity = task.progress.as_ref().and_then(|progress| progress.current_activity.as_ref());
@@ -366,8 +398,7 @@ fn several(tasks: &[WaitedTask]) -> Document {
         }
     }
     for task in ended() {
-        let title = format!("Task {} {}:", task.result.task_id, task.result.state);
-        document = task.append_to(document.text(title));
+        document = task.append_to(document.text(format!("{}:", task.headline())));
     }
     document
 }
@@ -394,3 +425,6 @@ pub fn labels(labels: &BTreeMap<String, String>) -> Option<String> {
 fn next_wait(task_id: &str) -> Block {
     Block::Next(NextCall::for_task(&["local", "wait"], task_id))
 }
+
+#[cfg(test)]
+mod tests;

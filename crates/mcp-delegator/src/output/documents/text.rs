@@ -12,6 +12,7 @@ use textwrap::core::display_width;
 use crate::error::suggestion::Suggestion;
 use crate::output::call_syntax::CallSyntax;
 use crate::output::documents::document::{Block, Document};
+use crate::output::documents::sections;
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct TextStyle {
@@ -94,7 +95,7 @@ fn marker_width(text: &str) -> usize {
 pub(super) fn state_style(word: &str) -> Style {
     let color = match word {
         "completed" | "ok" | "passed" => AnsiColor::Green,
-        "failed" | "timeout" | "error" | "problem" => AnsiColor::Red,
+        "failed" | "verify_failed" | "timeout" | "error" | "problem" => AnsiColor::Red,
         "cancelled" | "warning" => AnsiColor::Yellow,
         "working" => AnsiColor::Cyan,
         _ => return Style::new(),
@@ -145,7 +146,8 @@ fn text_block(block: &Block, style: TextStyle) -> String {
             let call = CallSyntax::Commands.render(call);
             call.map(|call| format!("Next: {}", terminal::sanitize(&call))).unwrap_or_default()
         }
-        Block::ForPeople(suggestion) => style.sentence(suggestion),
+        Block::Advice(suggestion) | Block::ForPeople(suggestion) => style.sentence(suggestion),
+        Block::Sections(sections) => sections::text(sections, style),
         Block::ForModels(..) => String::new(),
     }
 }
@@ -169,7 +171,7 @@ fn text_facts(facts: &[(String, String)], style: TextStyle) -> String {
     lines.join("\n")
 }
 
-const GAP: usize = 2;
+pub(super) const GAP: usize = 2;
 const MIN_WIDTH: usize = 10;
 
 /// Lays out a table so that no line is wider than the terminal. Columns are ordered by importance. The first
