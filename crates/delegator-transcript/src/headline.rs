@@ -7,6 +7,18 @@ use crate::json::Text;
 
 const FAILED_TURN: &str = "Turn failed";
 
+#[derive(Debug, Clone, Copy, Default)]
+pub struct LogDetail {
+    /// Also items that have not ended.
+    pub is_live: bool,
+    /// All that commands printed, not only the first and the last lines.
+    pub is_full: bool,
+}
+
+/// Lines of what a command printed that are shown of its beginning and of its end.
+const FIRST_LINES: usize = 5;
+const LAST_LINES: usize = 10;
+
 /// Describes the events of one stream in their order. A failed turn repeats the error event before it, so its
 /// line has no message then.
 #[derive(Debug, Default)]
@@ -20,9 +32,19 @@ impl Headlines {
         if self.repeats_error(event) { FAILED_TURN.to_owned() } else { headline(event, workdir) }
     }
 
-    /// For the log of a task: messages are complete, and events that tell a person nothing are left out.
-    pub fn log_text(&mut self, event: &ThreadEvent<'_>, workdir: Option<&str>, live: bool) -> Option<String> {
-        if self.repeats_error(event) { Some(FAILED_TURN.to_owned()) } else { log_text(event, workdir, live) }
+    /// For the log of a task: messages are complete, commands have what they printed, and events that tell a
+    /// person nothing are left out.
+    pub fn log_text(
+        &mut self,
+        event: &ThreadEvent<'_>,
+        workdir: Option<&str>,
+        detail: LogDetail,
+    ) -> Option<String> {
+        if self.repeats_error(event) {
+            Some(FAILED_TURN.to_owned())
+        } else {
+            log_text(event, workdir, detail)
+        }
     }
 
     fn repeats_error(&mut self, event: &ThreadEvent<'_>) -> bool {
@@ -60,21 +82,47 @@ fn headline(event: &ThreadEvent<'_>, workdir: Option<&str>) -> String {
 
 /// Describes an event for the log of a task: messages are complete. `None` if the event tells a person
 /// nothing: thread and turn starts, and, unless the log is `live`, an item that has not ended.
-fn log_text(event: &ThreadEvent<'_>, workdir: Option<&str>, live: bool) -> Option<String> {
+fn log_text(event: &ThreadEvent<'_>, workdir: Option<&str>, detail: LogDetail) -> Option<String> {
     match event {
         ThreadEvent::ThreadStarted { .. } | ThreadEvent::TurnStarted => None,
         ThreadEvent::Item { phase: ItemPhase::Completed, item } => match &item.details {
             ItemDetails::AgentMessage { text } => {
                 Some(format!("Message: {}", strip_control_sequences(&text.resolve()).trim()))
             }
+            ItemDetails::CommandExecution(command) => {
+                let lines = printed_lines(command, detail.is_full);
+                Some([vec![headline(event, workdir)], lines].concat().join("\n"))
+            }
             _ => Some(headline(event, workdir)),
         },
         ThreadEvent::Item { phase: ItemPhase::Updated, item } => {
             matches!(item.details, ItemDetails::TodoList { .. }).then(|| headline(event, workdir))
         }
-        ThreadEvent::Item { phase: ItemPhase::Started, .. } if !live => None,
+        ThreadEvent::Item { phase: ItemPhase::Started, .. } if !detail.is_live => None,
         _ => Some(headline(event, workdir)),
     }
+}
+
+/// What a command printed, shortened in the middle unless it is wanted in full.
+fn printed_lines(command: &CommandExecution<'_>, is_full: bool) -> Vec<String> {
+    let lines = |text: &Text<'_>| -> Vec<String> {
+        let text = strip_control_sequences(&text.resolve()).into_owned();
+        text.trim_end().lines().map(str::to_owned).collect()
+    };
+    let mut first = lines(&command.output);
+    if let Some(tail) = &command.output_tail {
+        first.push(format!("[only the beginning and the end of {} bytes are stored]", command.output_bytes));
+        first.extend(lines(tail));
+    }
+    let omitted = first.len().saturating_sub(FIRST_LINES + LAST_LINES);
+    // A mark in place of a single line would save nothing.
+    if !is_full && omitted > 1 {
+        first.splice(
+            FIRST_LINES..FIRST_LINES + omitted,
+            [format!("[{omitted} lines omitted; --full shows them]")],
+        );
+    }
+    first
 }
 
 /// Strips control sequences first, so that a text with nothing else counts as empty.
@@ -114,9 +162,9 @@ mod tests {
 
     #[test]
     fn a_log_has_whole_messages_and_ended_items() {
-        let text = |line: &str, live| {
+        let text = |line: &str, is_live| {
             let Event::Thread(event) = decode_text(line) else { panic!("{line}") };
-            log_text(&event, None, live)
+            log_text(&event, None, LogDetail { is_live, is_full: false })
         };
         let message = r#"{"type":"item.completed","item":{"type":"agent_message","text":"Hi\nthere"}}"#;
         assert_eq!(text(message, false).as_deref(), Some("Message: Hi\nthere"));
@@ -126,11 +174,30 @@ mod tests {
     }
 
     #[test]
+    fn a_log_has_the_beginning_and_the_end_of_what_commands_printed() {
+        let text = |lines: usize, is_full| {
+            let output: String = (1..=lines).map(|number| format!("{number}\\n")).collect();
+            let item = format!(
+                r#"{{"type":"command_execution","command":"seq","aggregated_output":"{output}","exit_code":0}}"#
+            );
+            let line = format!(r#"{{"type":"item.completed","item":{item}}}"#);
+            let Event::Thread(event) = decode_text(&line) else { panic!("{line}") };
+            log_text(&event, None, LogDetail { is_live: false, is_full }).unwrap()
+        };
+        assert_eq!(text(0, false), "Running seq: exit 0");
+        assert_eq!(text(2, false), "Running seq: exit 0\n1\n2");
+        assert_eq!(text(16, false).lines().count(), 17, "a single line is not worth a mark");
+        let short = text(40, false);
+        assert!(short.contains("\n5\n[25 lines omitted; --full shows them]\n31\n"), "{short}");
+        assert_eq!(text(40, true).lines().count(), 41);
+    }
+
+    #[test]
     fn a_failed_turn_does_not_repeat_its_error() {
         let mut headlines = Headlines::default();
         let mut line = |text: &str| {
             let Event::Thread(event) = decode_text(text) else { panic!("{text}") };
-            headlines.log_text(&event, None, false)
+            headlines.log_text(&event, None, LogDetail::default())
         };
         let failed = r#"{"type":"turn.failed","error":{"message":"no quota"}}"#;
         assert_eq!(line(r#"{"type":"error","message":"no quota"}"#).as_deref(), Some("Error: no quota"));

@@ -44,7 +44,7 @@ pub use fold::{
     UsageReport, test_report,
 };
 pub use framer::{Framer, Line, LineBody, LineLimits, LineText};
-pub use headline::Headlines;
+pub use headline::{Headlines, LogDetail};
 pub use json::Text;
 pub use json::unique::without_repeated_keys;
 pub use longline::{ScannedLine, ScannedObject};

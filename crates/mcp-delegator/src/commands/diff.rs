@@ -74,7 +74,10 @@ pub fn run(context: &Context<'_>, input: Diff) -> Result<CommandOutput, AppError
     let is_raw = context.screen.presentation.is_raw();
     let has_hunks = !is_raw && !input.stat && !input.name_only;
     let output = CommandOutput::done(TaskDiffData::of(&task.id, &diff, &selected, has_hunks));
-    let output = CommandOutput { warnings, is_paged: !input.no_pager, ..output };
+    let so_far = if task.state.is_terminal() { "" } else { " so far" };
+    let is_unchanged = files.is_empty() && diff.unavailable.is_empty();
+    let message = is_unchanged.then(|| format!("Task {} changed nothing{so_far}.", task.id));
+    let output = CommandOutput { warnings, message, is_paged: !input.no_pager, ..output };
     if is_raw { print(context, &input, &diff, &selected, output) } else { Ok(output) }
 }
 

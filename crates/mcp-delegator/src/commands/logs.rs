@@ -6,10 +6,13 @@
 
 mod printing;
 
+use delegator_domain::task::EndKind;
 use delegator_registry::TaskFile;
+use delegator_transcript::LogDetail;
 
 use crate::commands::prelude::*;
 use crate::output::data::failure::EndReason;
+use crate::output::data::stored_task::end_name;
 use crate::output::presentation::ItemFormat;
 
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
@@ -19,6 +22,9 @@ pub struct Logs {
     /// Print new output until the task ends
     #[serde(default)]
     pub follow: bool,
+    /// Show all that commands printed, not only the first and the last lines
+    #[serde(default)]
+    pub full: bool,
     /// Print the agent's output unchanged
     #[serde(default)]
     pub raw: bool,
@@ -46,10 +52,12 @@ pub struct LogsOutput {
     /// The agent has written nothing
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub is_empty: bool,
+    #[serde(skip)]
+    is_refuted: bool,
 }
 
 pub const SPEC: CommandSpec = CommandSpec {
-    details: "On a terminal: commands with their exit codes, changed files and messages, in plain words. In a pipe: the agent's standard \
+    details: "On a terminal: commands with their exit codes and what they printed, changed files and messages, in plain words. In a pipe: the agent's standard \
               output (the events) and standard error and the output of the verify command and of a fleet environment's setup script, in an envelope. --raw prints the events alone. \
               All are redacted, and available while the task runs.",
     open_ended: true,
@@ -70,7 +78,8 @@ pub fn run(context: &Context<'_>, input: Logs) -> Result<CommandOutput, AppError
     engine.remote().check_events(&engine.results().recorded_task(&id)?)?;
     match context.screen.presentation.items() {
         ItemFormat::Text => {
-            let lines = printing::LogLines::new(context, &engine, &id, input.follow)?;
+            let detail = LogDetail { is_live: input.follow, is_full: input.full };
+            let lines = printing::LogLines::new(context, &engine, &id, detail)?;
             printed(&engine, &id, lines, input.follow)
         }
         ItemFormat::Json => printed(&engine, &id, printing::RawLines(context), input.follow),
@@ -122,6 +131,7 @@ impl LogsOutput {
             verify: Some(verify).filter(|text| !text.is_empty()),
             supervisor_log: None,
             is_printed: false,
+            is_refuted: end_name(task) == EndKind::VerifyFailed.name(),
         }
     }
 }
@@ -149,9 +159,10 @@ impl CommandData for LogsOutput {
             document = document.text(format!("The agent has written nothing{yet}."));
         }
         let reason = self.end.as_ref().map(|end| format!(" {}", end.reason)).unwrap_or_default();
+        let refuted = if self.is_refuted { ", verify failed" } else { "" };
         let advice = if has_ended {
             Suggestion::with_call(
-                format!("Task {id} {state}.{reason} Its result: {{call}}"),
+                format!("Task {id} {state}{refuted}.{reason} Its result: {{call}}"),
                 NextCall::for_task(&["local", "results"], id),
             )
         } else {

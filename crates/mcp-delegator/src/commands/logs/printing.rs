@@ -5,7 +5,7 @@ use delegator_domain::terminal;
 use delegator_engine::omitted_bytes;
 use delegator_registry::{NewBytes, ReadPosition, TaskDir, TaskFile};
 use delegator_transcript::{
-    Dialect, Effect, FoldOptions, Framer, Headlines, LineLimits, LineSummarizer, LineText,
+    Dialect, Effect, FoldOptions, Framer, Headlines, LineLimits, LineSummarizer, LineText, LogDetail,
 };
 
 use crate::commands::events::follow::RESTARTED;
@@ -118,7 +118,7 @@ pub(super) struct LogLines<'a> {
     headlines: Headlines,
     working_dir: String,
     is_plain: bool,
-    is_live: bool,
+    detail: LogDetail,
 }
 
 impl<'a> LogLines<'a> {
@@ -126,7 +126,7 @@ impl<'a> LogLines<'a> {
         context: &'a Context<'a>,
         engine: &Engine,
         id: &TaskId,
-        is_live: bool,
+        detail: LogDetail,
     ) -> Result<LogLines<'a>, AppError> {
         let dialect = task_dialect(context, engine, id)?;
         let options = FoldOptions { dialect, ..FoldOptions::default() };
@@ -138,13 +138,13 @@ impl<'a> LogLines<'a> {
             headlines: Headlines::default(),
             working_dir: engine.results().task(id)?.working_dir,
             is_plain: dialect == Some(Dialect::Plain),
-            is_live,
+            detail,
         })
     }
 
     fn events(&mut self, bytes: &[u8]) -> Vec<String> {
         let mut texts = Vec::new();
-        let Self { framer, summarizer, headlines, working_dir, is_live, .. } = self;
+        let Self { framer, summarizer, headlines, working_dir, detail, .. } = self;
         // The last line of a stream may have no line end.
         let line_end: &[u8] = if bytes.last().is_none_or(|last| *last == b'\n') { b"" } else { b"\n" };
         framer.push(&[bytes, line_end].concat(), |line| {
@@ -153,7 +153,7 @@ impl<'a> LogLines<'a> {
             }
             summarizer.push_line_with(&line, |effect| {
                 if let Effect::Emit(event) = effect {
-                    texts.extend(headlines.log_text(event, Some(working_dir), *is_live));
+                    texts.extend(headlines.log_text(event, Some(working_dir), *detail));
                 }
             });
         });
