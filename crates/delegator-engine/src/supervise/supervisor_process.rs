@@ -151,9 +151,12 @@ fn settle_worktree(
     environment: &Variables,
 ) -> Result<()> {
     let Some(WorktreePlan { owner, worktree, .. }) = plan else { return Ok(()) };
-    // While it is compared, no command can use it, so one that certainly changed is not.
-    let has_changed =
-        |record: &Record| record.evidence.as_ref().is_some_and(|evidence| evidence.attributed.files() > 0);
+    // While it is compared, no command can use it, so one that certainly changed is not. One with a finding
+    // stays, so that a person can look at it: settings of git, for example, are no change of a file.
+    let has_changed = |record: &Record| {
+        let changed = record.evidence.as_ref().is_some_and(|evidence| evidence.attributed.files() > 0);
+        changed || !record.findings.is_empty()
+    };
     let has_changed = Record::read(dir).ok().flatten().as_ref().is_some_and(has_changed);
     let may_go = |content| matches!(content, WorktreeContent::Unchanged | WorktreeContent::Incomplete);
     if !has_changed && matches!(remove_if(engine, registry, owner, environment, may_go), Ok(true)) {

@@ -1,5 +1,7 @@
 //! The words and the usage of past tasks, and the migration that added them.
 
+use std::slice::from_ref;
+
 use delegator_domain::task::{FailureKind, TaskEnd, TaskId, Verification};
 use delegator_registry::{HistoryOutcome, HistoryQuery, IndexedTask, Registry, UsageGroup};
 use rusqlite::Connection;
@@ -51,12 +53,12 @@ fn tasks_are_found_by_words_of_all_their_texts() {
     registry.store_history(&entries).unwrap();
     assert_eq!(registry.not_in_history(10).unwrap(), []);
     assert_eq!(found(&registry, "PARS"), [live.clone(), second.clone(), first.clone()]);
-    assert_eq!(found(&registry, "leap parser"), [first.clone()], "words of different texts");
-    assert_eq!(found(&registry, "uberpruft"), [first.clone()]);
+    assert_eq!(found(&registry, "leap parser"), from_ref(&first), "words of different texts");
+    assert_eq!(found(&registry, "uberpruft"), from_ref(&first));
     assert_eq!(found(&registry, "leap gave"), []);
     let by = |outcome| ids(&registry, &HistoryQuery { outcome: Some(outcome), ..HistoryQuery::default() });
-    assert_eq!(by(HistoryOutcome::Verified), [first.clone()]);
-    assert_eq!(by(HistoryOutcome::Failed), [second.clone()]);
+    assert_eq!(by(HistoryOutcome::Verified), from_ref(&first));
+    assert_eq!(by(HistoryOutcome::Failed), from_ref(&second));
     let in_repository = |name: &str| {
         ids(&registry, &HistoryQuery { repository: Some(name.into()), ..HistoryQuery::default() }).len()
     };

@@ -429,7 +429,7 @@ fn worktrees_are_listed_and_only_those_of_which_nothing_is_lost_are_pruned() {
     let removed = |at: usize| pruned["data"]["removed"][at]["task_id"].as_str().unwrap().to_owned();
     assert_eq!([removed(0), removed(1)], [applied, branched], "{pruned}");
     assert!(!applied_dir.exists() && !branched_dir.exists());
-    assert_eq!(pruned["data"]["kept"].as_array().map(Vec::len), Some(4), "{pruned}");
+    assert_eq!(pruned["data"]["retained"].as_array().map(Vec::len), Some(4), "{pruned}");
     assert_eq!(read_text(&edited_dir.join("three")), "of the user\n");
     std::fs::remove_file(stage.root().join("begun")).unwrap();
     stage.wait(&running);

@@ -1,7 +1,7 @@
 //! `worktrees prune`: remove the worktrees that are unchanged or applied.
 //!
 //! The engine decides which these are, and looks again before it removes one. A worktree with changes that
-//! were not applied, of a task that has not ended, or that changed after the task, is kept.
+//! were not applied, of a task that has not ended, or that changed after the task, is retained.
 
 use delegator_engine::ListedWorktree;
 use jiff::Timestamp;
@@ -25,7 +25,7 @@ pub struct PrunedWorktrees {
     pub dry_run: bool,
     /// Those that were removed, or would be.
     pub removed: Vec<WorktreeEntry>,
-    pub kept: Vec<WorktreeEntry>,
+    pub retained: Vec<WorktreeEntry>,
     pub removed_size_bytes: u64,
 }
 
@@ -43,7 +43,7 @@ pub const SPEC: CommandSpec = CommandSpec {
     examples: &[
         example(
             "mcp-delegator worktrees prune --dry-run",
-            "which worktrees would be removed, and which kept",
+            "which worktrees would be removed, and which retained",
         ),
         example(
             "mcp-delegator worktrees prune --confirm-destructive",
@@ -60,9 +60,9 @@ pub fn run(context: &Context<'_>, input: Prune) -> Result<CommandOutput, AppErro
     let engine = engine(context)?;
     let (now_ms, variables) = (Timestamp::now().as_millisecond(), variables(context));
     let listed = engine.changes().worktrees(&variables)?;
-    let (removable, kept): (Vec<_>, Vec<_>) = listed.into_iter().partition(ListedWorktree::is_removable);
+    let (removable, retained): (Vec<_>, Vec<_>) = listed.into_iter().partition(ListedWorktree::is_removable);
     let entry = |worktree: &ListedWorktree| WorktreeEntry::of(worktree, now_ms);
-    let mut kept: Vec<WorktreeEntry> = kept.iter().map(entry).collect();
+    let mut retained: Vec<WorktreeEntry> = retained.iter().map(entry).collect();
     let (mut removed, mut warnings) = (Vec::new(), Vec::new());
     if !input.dry_run && !removable.is_empty() {
         confirm(context, &removable, input.confirm_destructive)?;
@@ -76,12 +76,12 @@ pub fn run(context: &Context<'_>, input: Prune) -> Result<CommandOutput, AppErro
                 Err(error) => Some(error.to_string()),
             };
             warnings.extend(problem.map(|problem| {
-                let message = format!("the worktree of {} is kept: {problem}", worktree.owner);
+                let message = format!("the worktree of {} is retained: {problem}", worktree.owner);
                 Warning::new(WarningCode::WorktreeNotRemoved, message)
             }));
             matches!(outcome, Ok(true))
         };
-        if is_removed { removed.push(entry(worktree)) } else { kept.push(entry(worktree)) }
+        if is_removed { removed.push(entry(worktree)) } else { retained.push(entry(worktree)) }
     }
     let shape = match (input.dry_run, removed.is_empty()) {
         (true, _) => Some(Shape::Action(PRUNE_PLANNED)),
@@ -89,7 +89,7 @@ pub fn run(context: &Context<'_>, input: Prune) -> Result<CommandOutput, AppErro
         (false, false) => None,
     };
     let removed_size_bytes = removed.iter().map(|worktree| worktree.size_bytes).sum();
-    let data = PrunedWorktrees { dry_run: input.dry_run, removed, kept, removed_size_bytes };
+    let data = PrunedWorktrees { dry_run: input.dry_run, removed, retained, removed_size_bytes };
     Ok(CommandOutput { shape, dry_run: input.dry_run, warnings, ..CommandOutput::done(data) })
 }
 
@@ -120,8 +120,8 @@ impl CommandData for PrunedWorktrees {
             (false, false) => format!("Removed {count}, {size}"),
         };
         let document = append_table(Document::titled(title), &self.removed);
-        let heading =
-            (!self.kept.is_empty()).then(|| format!("Kept: {}", plural(self.kept.len(), "worktree")));
-        append_table(document.with(heading, Document::text), &self.kept)
+        let heading = (!self.retained.is_empty())
+            .then(|| format!("Retained: {}", plural(self.retained.len(), "worktree")));
+        append_table(document.with(heading, Document::text), &self.retained)
     }
 }
