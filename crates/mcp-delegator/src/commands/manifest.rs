@@ -3,6 +3,7 @@
 //! It is generated from the command specs, including declared commands. The etag changes whenever any of them
 //! changes.
 
+use crate::commands::local::agent_candidates::installed_agents;
 use crate::commands::prelude::*;
 use crate::output::envelopes::{cli as cli_envelope, tool as tool_envelope};
 use crate::output::outcome::Completion;
@@ -88,6 +89,7 @@ pub fn run(context: &Context<'_>, input: ManifestInputs) -> Result<CommandOutput
         prefix: context.config.settings.tool_prefix.clone(),
         default_format: Format::Markdown,
         modes: (&context.config.settings).into(),
+        agents: installed_agents(context),
     };
     let commands: Vec<CommandEntry> =
         context.commands.catalog.iter().map(|spec| describe_command(spec, &tools, context.surface)).collect();

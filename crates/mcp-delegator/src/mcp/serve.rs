@@ -18,6 +18,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::commands::context::Context;
 use crate::commands::inputs::choices;
+use crate::commands::local::agent_candidates::installed_agents;
 use crate::commands::local::tasks::{TOKEN_FILE_PATH, engine};
 use crate::error::{AppError, ErrorCode, Problem, io_error};
 use crate::mcp::server::Server;
@@ -122,7 +123,8 @@ pub fn serve<H: ServerHandler + Clone>(
     let parse = |given: &String| http::parse_address(given, input.token_file.is_some());
     let listen = input.http.as_ref().map(parse).transpose()?;
     let selection = tool_selection(context, &input);
-    let toolbox = Toolbox::select(context.commands.catalog, &selection)?;
+    let mut toolbox = Toolbox::select(context.commands.catalog, &selection)?;
+    toolbox.settings.agents = installed_agents(context);
     if selection.output_schemas && selection.default_format != ToolFormat::Json {
         let problem = "describes JSON, but the default format is Markdown";
         let problem = Problem::invalid("output_schemas", problem);

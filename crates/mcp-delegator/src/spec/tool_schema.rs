@@ -19,6 +19,8 @@ pub struct ToolListSettings {
     /// The format of responses to calls without `format`.
     pub default_format: Format,
     pub modes: ModeSettings,
+    /// The agents that are installed, which an input for agents names.
+    pub agents: Vec<String>,
 }
 
 pub fn tool_definition(spec: &CommandSpec, settings: &ToolListSettings) -> Value {
@@ -61,7 +63,7 @@ fn input_schema(inputs: &InputSchema, settings: &ToolListSettings) -> Value {
     if !advanced.is_empty() {
         properties.insert(
             "options".into(),
-            json!({"type": "object", "description": options_description(&advanced)}),
+            json!({"type": "object", "description": options_description(&advanced, settings)}),
         );
     }
     let is_default = |format: &Format| *format == settings.default_format;
@@ -163,12 +165,12 @@ fn notes(property: &Property) -> Vec<String> {
 
 /// The keys of `options`, grouped by type and separated by spaces to save tokens. The first group has no
 /// label: strings, and integers with a range.
-fn options_description(advanced: &[&Property]) -> String {
+fn options_description(advanced: &[&Property], settings: &ToolListSettings) -> String {
     let group = |label: &str, kinds: &[PropertyType]| {
         let keys: Vec<String> = advanced
             .iter()
             .filter(|property| kinds.contains(&property.kind))
-            .map(|property| option_entry(property))
+            .map(|property| option_entry(property, settings))
             .collect();
         (!keys.is_empty()).then(|| format!("{label}{}", keys.join(" ")))
     };
@@ -178,10 +180,14 @@ fn options_description(advanced: &[&Property]) -> String {
         group("lists: ", &[PropertyType::List]),
         group("objects: ", &[PropertyType::Pairs, PropertyType::Object]),
     ];
-    groups.into_iter().flatten().collect::<Vec<_>>().join("; ")
+    let groups: Vec<String> = groups.into_iter().flatten().collect();
+    format!("also at top level; {}", groups.join("; "))
 }
 
-fn option_entry(property: &Property) -> String {
+fn option_entry(property: &Property, settings: &ToolListSettings) -> String {
+    if property.has(&Marker::Names) && !settings.agents.is_empty() {
+        return append_notes(&property.name, &settings.agents);
+    }
     let default = property.default();
     let choices: Vec<(&str, bool)> =
         property.choices().into_iter().map(|choice| (choice, default == Some(&choice.into()))).collect();

@@ -44,6 +44,7 @@ fn default_definition(spec: &CommandSpec) -> Value {
         prefix: "_codex_".to_owned(),
         default_format: Format::Markdown,
         modes: ModeSettings { max: Mode::WorkspaceWrite, default: Mode::ReadOnly },
+        agents: Vec::new(),
     };
     tool_schema::tool_definition(spec, &settings)
 }
@@ -171,8 +172,8 @@ fn schemas_use_only_widely_supported_keywords() {
     }
 }
 
-/// About 2,650 tokens of o200k: this list has 4.31 bytes per token. The contract permits 12,000 bytes.
-const MAX_LIST_BYTES: usize = 11_400;
+/// About 2,690 tokens of o200k: this list has 4.31 bytes per token. The contract permits 12,000 bytes.
+const MAX_LIST_BYTES: usize = 11_600;
 
 #[test]
 fn the_tool_list_matches_its_snapshots_and_is_small() {

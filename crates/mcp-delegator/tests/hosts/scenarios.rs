@@ -43,16 +43,17 @@ fn exec_and_wait_are_enough_for_the_final_answer() {
 
 /// Both hosts declare elicitation, and refuse the question by themselves when they run without a user.
 #[test]
-fn a_host_without_a_user_learns_what_to_call_instead_of_a_confirmation() {
+fn a_host_without_a_user_learns_to_ask_the_user() {
     for host in Host::ALL {
         let write = json!({"mode": "workspace-write"});
         let refused = Call { tool: "local_run".to_owned(), ..exec(&write) };
         let session = session(host, vec![vec![refused], vec![exec(&write)], vec![wait()]]);
         let refusal = &session.results[0];
         assert!(refusal.contains("CONFIRMATION_REQUIRED"), "{host:?}: {refusal}");
-        for part in ["confirmation is not available", "_codex_local_exec", "confirm: true", "read-only"] {
+        for part in ["confirmation is not available", "Ask the user", "confirm: true"] {
             assert!(refusal.contains(part), "{host:?}: {part}: {refusal}");
         }
+        assert!(!refusal.contains("local_exec"), "a way around the user: {refusal}");
         assert!(!refusal.contains("reports that the user declined"), "{refusal}");
         assert!(session.results[2].contains(AGENT_ANSWER), "{host:?}: {:?}", session.results);
     }

@@ -35,6 +35,16 @@ pub fn default_agents<'a>(context: &Context<'a>, directories: &[&Path]) -> Vec<&
     std::iter::once(DEFAULT_AGENT).chain(other).collect()
 }
 
+/// The names of the agents whose programs are installed. No program is run.
+pub fn installed_agents(context: &Context<'_>) -> Vec<String> {
+    let environment = variables(context);
+    let is_installed = |name: &&str| {
+        let configured = context.config.agent(name);
+        configured.is_some_and(|agent| find_agent(&agent, &[], &environment).is_ok())
+    };
+    context.config.agent_names().into_iter().filter(is_installed).map(str::to_owned).collect()
+}
+
 /// The agents whose programs were found, and the others that are before one of them. An error if none was
 /// found. `directories` are those in which the task works.
 pub fn locate_agents(

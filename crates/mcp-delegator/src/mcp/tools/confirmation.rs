@@ -182,8 +182,8 @@ impl Confirmation {
 fn quickly_refused(action: &str, time: Duration) -> AppError {
     let problem = format!("the client {action} after {} ms", time.as_millis());
     let suggestion = format!(
-        "If the user declined, do not repeat the call in any form. If no user saw the question (headless client): \
-         {ASK_THE_USER}"
+        "If the user declined, do not repeat the call in any form. If no user saw the question (headless client), \
+         confirmation is not available here. {ASK_THE_USER}"
     );
     unconfirmed(&problem, &suggestion)
 }
@@ -220,7 +220,7 @@ mod tests {
     const SLOW: AnswerTime = Some(Duration::from_secs(5));
 
     #[test]
-    fn a_client_without_a_user_is_told_to_ask_the_user() {
+    fn a_client_without_a_user_learns_to_ask_the_user() {
         let failed = Confirmation::Failed("it responded with the error -32603: boom".to_owned());
         for answer in
             [Confirmation::Declined(QUICK), Confirmation::Dismissed(QUICK), Confirmation::Unavailable, failed]

@@ -70,6 +70,7 @@ impl Toolbox {
                     ToolFormat::Markdown => Format::Markdown,
                 },
                 modes: selection.into(),
+                agents: Vec::new(),
             },
         })
     }
