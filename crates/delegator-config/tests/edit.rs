@@ -1,4 +1,4 @@
-//! Edits of the user's configuration file: what is refused, what is kept, and what other programs wrote.
+//! Edits of the user's configuration file: what is refused, what stays, and what other programs wrote.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
@@ -192,7 +192,7 @@ fn the_edit_of_another_program_is_not_lost() {
 }
 
 #[test]
-fn concurrent_edits_are_all_kept() {
+fn concurrent_edits_are_all_written() {
     let home = home("");
     let keys =
         ["max_depth", "max_children", "max_concurrent", "niceness", "idle_timeout_sec", "answer_timeout_sec"];

@@ -107,7 +107,7 @@ budget.label_running_sec=null max_depth=3 max_children=16 notify.command=null
 notify.webhook=null notify.webhook_secret_file=null notify.desktop=false notify.each_task=false
 notify.on=["completed","failed","cancelled","timeout"] notify.template=null database_url=null database_url_file=null fleet_lease_sec=180 fleet_heartbeat_sec=15
 fleet_cutoff_sec=150 fleet_retention_hours=720 fleet_max_bytes=10737418240 toolsets=["local","cloud","registry"] tools=[] exclude_tools=[] read_only=false
-output_schemas=false default_format="markdown" tool_prefix="_codex_" envelope=null log_level="warn" labels={}"#;
+output_schemas=false default_format="markdown" tool_prefix="_codex_" format=null envelope=null log_level="warn" labels={}"#;
     assert_eq!(shown, expected.split_whitespace().collect::<Vec<_>>());
     let settings = &config.settings;
     assert_eq!(
@@ -586,46 +586,4 @@ fn repositories_are_found_by_path_and_checked() {
     ] {
         assert!(!Machine::new().user(broken).problems().is_empty(), "{broken}");
     }
-}
-
-#[test]
-fn the_default_mode_is_lowered_by_a_project_and_never_above_the_permitted_mode() {
-    let default_mode = |project: &str| {
-        let user =
-            "max_mode = 'danger-full-access'\ndefault_mode = 'workspace-write'\ndefault_agent = 'claude'\n";
-        let machine = Machine::new().user(user).project(project);
-        let config = load(&machine.sources).unwrap();
-        let of_task = config.for_work_tree(&machine.sources.current_dir);
-        of_task.map(|config| (config.settings.default_mode(), config.settings.default_agent))
-    };
-    let claude = Some("claude".to_owned());
-    assert_eq!(default_mode("").unwrap(), (Mode::WorkspaceWrite, claude.clone()));
-    assert_eq!(default_mode("default_mode = 'read-only'").unwrap(), (Mode::ReadOnly, claude.clone()));
-    assert_eq!(default_mode("max_mode = 'read-only'").unwrap(), (Mode::ReadOnly, claude.clone()));
-    assert_eq!(default_mode("default_mode = 'danger-full-access'").unwrap(), (Mode::WorkspaceWrite, claude));
-    assert!(
-        default_mode("default_agent = 'codex'")
-            .unwrap_err()
-            .to_string()
-            .contains("a project file may set only")
-    );
-}
-
-#[test]
-fn unusable_defaults_are_problems_and_not_in_the_valid_part() {
-    let user = "default_agent = 'gemni'\ndefault_mode = 'workspace-write'\n";
-    let machine = Machine::new().user(user).variable("MCP_DELEGATOR_MAX_MODE", "read-only");
-    let invalid = load(&machine.sources).unwrap_err();
-    let found: Vec<_> = invalid.error.problems.iter().map(|it| (it.line, it.suggestion.as_deref())).collect();
-    assert_eq!(found, [(Some(1), Some("gemini")), (Some(2), None)]);
-    let message = invalid.error.problems[1].to_string();
-    assert!(
-        message.ends_with("exceeds `max_mode`, which is read-only (MCP_DELEGATOR_MAX_MODE)"),
-        "{message}"
-    );
-    let settings = invalid.valid_part.settings;
-    assert_eq!((settings.default_agent.as_deref(), settings.default_mode()), (None, Mode::ReadOnly));
-    // An agent that could not be read is no second problem.
-    let machine = Machine::new().user("default_agent = 'mine'\n[agents.mine]\nprotocol = 'plain'\n");
-    assert_eq!(load(&machine.sources).unwrap_err().error.problems.len(), 1);
 }

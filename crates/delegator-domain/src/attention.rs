@@ -23,9 +23,9 @@ pub enum Need {
     Budget,
     /// There was no activity for half of the idle limit.
     Silence,
-    /// Its check failed, and nobody has read that.
+    /// Its check failed, and the result was not read.
     CheckFailed,
-    /// The agent is not signed in any more, and nobody has read that.
+    /// The agent is not signed in any more, and the result was not read.
     SignIn,
 }
 
@@ -91,7 +91,7 @@ impl TaskFacts {
 }
 
 /// The section of a group or a chain as a whole. While it has not ended, that of its most urgent live task. A
-/// task that others continued, or another attempt outdid, needs nobody.
+/// task that others continued, or another attempt outdid, needs no attention.
 pub fn section_of_all(members: &[Member], section: impl Fn(&Member) -> Section) -> Section {
     let live = members.iter().filter(|member| member.end.is_none()).map(&section);
     if let Some(most_urgent) = live.min() {

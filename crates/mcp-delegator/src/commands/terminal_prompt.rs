@@ -19,7 +19,7 @@ pub fn is_attended(context: &Context<'_>) -> bool {
 }
 
 /// Asks for the consent that is all a call lacks. Returns the input that states it, or the error if something
-/// else is wrong or nobody can agree.
+/// else is wrong or no person is there.
 pub fn consent(context: &Context<'_>, error: AppError) -> Result<String, AppError> {
     let [Problem { consent: Some(reason), field, .. }] = error.problems.as_slice() else { return Err(error) };
     if !is_attended(context) {

@@ -89,8 +89,29 @@ pub fn output_options(columns: Option<usize>) -> String {
 /// The commands as the help of the program lists them: what matters every day first.
 const GROUPS: [(&str, &[&str]); 5] = [
     ("Every day", &["run", "exec", "status", "wait", "results", "diff", "apply", "undo", "resume", "logs"]),
-    ("Tasks", &["retry", "review", "cancel", "send", "answer", "discard", "restore", "queue"]),
-    ("Setup", &["init", "demo", "setup", "doctor", "config", "notify", "import", "cleanup-registry"]),
+    (
+        "Tasks",
+        &[
+            "show", "history", "retry", "review", "cancel", "send", "answer", "discard", "restore", "queue",
+            "read",
+        ],
+    ),
+    (
+        "Setup and upkeep",
+        &[
+            "init",
+            "agents",
+            "config",
+            "setup",
+            "doctor",
+            "demo",
+            "notify",
+            "usage",
+            "worktrees",
+            "import",
+            "cleanup-registry",
+        ],
+    ),
     ("Other machines", &["cloud", "env", "fleet", "worker"]),
     (
         "For programs",

@@ -154,7 +154,7 @@ pub(crate) fn configuration(catalog: Catalog) -> String {
          `config edit` opens a copy in `$VISUAL`, `$EDITOR` or `vi`, and replaces the file only if the copy is valid.\n\
          A file that another program changes meanwhile is not overwritten.\n\n\
          `default_agent` and `default_mode` apply to tasks that name none: of `run`, `exec` and `resume`, and of the tools.\n\
-         A resumed or reviewed task stays with its agent, and a cloud task runs as its environment says.\n\n\
+         A resumed or reviewed task stays with its agent, and a cloud task has the mode of its environment.\n\n\
          Precedence, highest first: flag, variable, project file (`.mcp-delegator.toml`), user file, default. Lists in\n\
          variables are comma-separated.\n\n\
          A project file comes with a repository and is not trusted: it may set only what the table allows. Its values for\n\

@@ -123,7 +123,7 @@ fn groups_and_chains_are_one_line_above_their_tasks() {
 }
 
 #[test]
-fn a_queued_task_says_what_it_waits_for() {
+fn a_queued_task_shows_what_it_waits_for() {
     let stage = stage(&[json!({"wait_for_file": "go"})]);
     make_repository(&stage);
     let first = stage.exec(&["--mode", "workspace-write"]);

@@ -38,8 +38,10 @@ pub(crate) fn ending(location: &str, command: &str) -> Ending {
         "agents" | "answer" | "apply" | "cancel" | "cleanup-registry" | "cloud" | "completions"
         | "config" | "demo" | "diff" | "discard" | "doctor" | "env" | "events" | "exec" | "fleet"
         | "help" | "history" | "import" | "init" | "local" | "logs" | "man" | "manifest" | "notify"
-        | "queue" | "restore" | "results" | "resume" | "retry" | "review" | "run" | "schema" | "send"
-        | "setup" | "show" | "status" | "undo" | "usage" | "version" | "wait" | "worktrees" => Ending::Exits,
+        | "queue" | "read" | "restore" | "results" | "resume" | "retry" | "review" | "run" | "schema"
+        | "send" | "setup" | "show" | "status" | "undo" | "usage" | "version" | "wait" | "worktrees" => {
+            Ending::Exits
+        }
         other => panic!("{location}: how does `{other}` end? Add it to this list."),
     }
 }

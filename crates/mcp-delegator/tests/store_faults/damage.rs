@@ -17,9 +17,20 @@ fn task_call(spec: &CommandSpec) -> Option<Vec<&'static str>> {
     let args = match spec.path {
         ["local", "run" | "exec"] => vec!["do it"],
         ["local", "resume"] => vec!["go on", "--task-id", ID],
-        ["local", "status"] | ["cleanup-registry"] | ["queue", _] | ["notify"] => vec![],
+        ["local", "status"]
+        | ["cleanup-registry"]
+        | ["queue", _]
+        | ["notify"]
+        | ["history"]
+        | ["usage"]
+        | ["worktrees"] => {
+            vec![]
+        }
+        ["worktrees", "prune"] => vec!["--dry-run"],
         ["local", _]
         | ["logs"]
+        | ["show"]
+        | ["read"]
         | ["retry"]
         | ["cancel"]
         | ["events", _]
@@ -32,7 +43,7 @@ fn task_call(spec: &CommandSpec) -> Option<Vec<&'static str>> {
         ["cloud", "submit"] => vec!["do it", "--env-id", "env_site"],
         ["cloud", "status"] => vec![],
         ["cloud", "wait" | "results" | "cancel" | "apply"] => vec![ID],
-        ["restore"] => vec![ID, "--dry-run"],
+        ["restore" | "undo"] => vec![ID, "--dry-run"],
         ["import"] => vec![SESSION],
         // `serve` starts, and its tools report the error; `worker` needs its database first; the others do not need the
         // registry.
@@ -45,7 +56,8 @@ fn task_call(spec: &CommandSpec) -> Option<Vec<&'static str>> {
         | ["setup"]
         | ["doctor"]
         | ["demo"]
-        | ["config", "show"]
+        | ["agents"]
+        | ["agents" | "config", _]
         | ["schema"]
         | ["manifest"]
         | ["completions"]

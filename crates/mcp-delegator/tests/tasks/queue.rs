@@ -384,8 +384,9 @@ fn the_next_task_has_position_1_in_all_texts() {
         let line = accepted.lines().find(|line| line.starts_with("queue position")).unwrap();
         assert_eq!(line.split_whitespace().last(), Some(position), "{accepted}");
     }
-    let status = text(&["local", "status"]);
-    let position = |line: &str| line.split_whitespace().last().unwrap_or_default().to_owned();
+    // A person sees the order of the lines.
+    let status = stage.world.run(["local", "status", "--format", "markdown"]).stdout;
+    let position = |line: &str| line.split('|').nth(3).unwrap_or_default().trim().to_owned();
     let positions: Vec<String> = status.lines().filter(|line| line.contains("do it")).map(position).collect();
     assert_eq!(positions, ["1", "2"], "{status}");
     assert_eq!(stage.run_json(&["local", "status"])["data"]["queue"][0]["position"], 0);

@@ -73,8 +73,8 @@ pub fn run(context: &Context<'_>, _: NoInputs) -> Result<CommandOutput, AppError
 }
 
 fn with_copy(error: AppError, copy: &Path) -> AppError {
-    let kept = format!("Your edit is in {}. The configuration file is unchanged.", copy.display());
-    error.context("copy", copy.display().to_string()).detail(kept)
+    let note = format!("Your edit is in {}. The configuration file is unchanged.", copy.display());
+    error.context("path", copy.display().to_string()).detail(note)
 }
 
 /// A private copy of the text that outlives this process.

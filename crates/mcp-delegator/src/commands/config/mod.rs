@@ -26,6 +26,8 @@ pub struct ChangedSetting {
     pub file: String,
     /// The file is or would be changed.
     pub is_changed: bool,
+    #[serde(skip)]
+    is_planned: bool,
 }
 
 /// Writes the edit, unless it is only a plan. `wanted` is the source whose value the user expects afterwards.
@@ -53,6 +55,7 @@ pub fn finish(
         source: shown.map(|shown| shown.source),
         file: edit.path.display().to_string(),
         is_changed: edit.is_change(),
+        is_planned: dry_run,
     };
     let remaining: Vec<_> = edit.remaining.iter().flat_map(|error| error.ignored_values()).collect();
     if !dry_run {
@@ -70,7 +73,7 @@ impl CommandData for ChangedSetting {
         Document::default().block(Block::facts([
             (self.key.as_str(), Some(format!("{value}{source}"))),
             ("file", Some(self.file.clone())),
-            ("changed", Some(self.is_changed.to_string())),
+            (if self.is_planned { "would change" } else { "changed" }, Some(self.is_changed.to_string())),
         ]))
     }
 }

@@ -54,7 +54,8 @@ pub fn run(context: &Context<'_>, input: Undo) -> Result<CommandOutput, AppError
         RestoreRequest { dry_run: input.dry_run, whole_tree: false, include_head: input.force, undo };
     if !input.dry_run && !input.confirm_destructive {
         let plan = RestoreRequest { dry_run: true, ..request };
-        let planned = engine.changes().restore(&id, plan, &variables, &directory)?;
+        let planned = engine.changes().restore(&id, plan, &variables, &directory);
+        let planned = planned.map_err(|error| nothing_to_undo(&engine, error))?;
         let changes = planned_changes(&planned);
         if !changes.is_empty() {
             if terminal_prompt::is_attended(context) {
@@ -69,6 +70,20 @@ pub fn run(context: &Context<'_>, input: Undo) -> Result<CommandOutput, AppError
         }
     }
     revert(context, &engine, &id, request, &directory)
+}
+
+/// An isolated task changes the user's work tree only when it is applied.
+fn nothing_to_undo(engine: &Engine, error: EngineError) -> AppError {
+    let EngineError::NoRestorePoint { task, .. } = &error else { return error.into() };
+    let is_isolated = engine.results().task(task).is_ok_and(|task| task.worktree.is_some());
+    if !is_isolated {
+        return error.into();
+    }
+    let message =
+        format!("{task} worked in a worktree of its own and was not applied, so there is nothing to undo.");
+    AppError::new(ErrorCode::WrongState, message)
+        .context("task_id", task.as_str())
+        .suggest_call("To remove its worktree: {call}", NextCall::for_task(&["discard"], task.as_str()))
 }
 
 fn question(id: &TaskId, undo: bool, changes: &[String]) -> String {

@@ -25,7 +25,7 @@ pub enum Block {
     FinalMessage(String),
     /// The next useful call.
     Next(NextCall),
-    /// Advice for whoever reads it, in the syntax of the reader.
+    /// Advice for any reader, in the syntax of the reader.
     Advice(Suggestion),
     /// Advice for a person, which a model should not follow by itself.
     ForPeople(Suggestion),

@@ -9,7 +9,6 @@ pub mod github_guide;
 pub mod human;
 pub mod markdown;
 pub mod meta_facts;
-mod sections;
 pub mod status;
 mod status_screen;
 pub mod task;

@@ -5,6 +5,8 @@
 //! never wrapped. The data may come from an agent, so every piece of text is sanitised before it is wrapped
 //! or coloured.
 
+mod sections;
+
 use anstyle::{AnsiColor, Style};
 use delegator_domain::terminal::{self, escape_line_breaks};
 use textwrap::core::display_width;
@@ -12,7 +14,6 @@ use textwrap::core::display_width;
 use crate::error::suggestion::Suggestion;
 use crate::output::call_syntax::CallSyntax;
 use crate::output::documents::document::{Block, Document};
-use crate::output::documents::sections;
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct TextStyle {

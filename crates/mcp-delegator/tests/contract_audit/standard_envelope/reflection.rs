@@ -55,7 +55,7 @@ fn words(value: &Value) -> Vec<&str> {
 /// schema of the input.
 #[track_caller]
 fn every_input(check: fn(&Value, &str, &str, &Value)) {
-    assert_eq!(REFLECTED.commands.len(), 57);
+    assert_eq!(REFLECTED.commands.len(), 71);
     for (command, help) in REFLECTED.commands.iter().zip(&REFLECTED.helps) {
         for (name, schema) in command["input_schema"]["properties"].as_object().unwrap() {
             if !["format", "options"].contains(&name.as_str()) {
@@ -106,11 +106,13 @@ fn is_for_people(command: &Value, input: &str) -> bool {
             "bundle",
             "database_url",
             "database_url_file",
+            "detach",
             "drop",
             "include_only_copies",
             "include_restore_points",
             "no_pager",
             "trust_clock",
+            "watch",
         ]
         .contains(&name),
     }
@@ -371,7 +373,7 @@ pub(crate) const SECTIONS: &[Section] = &[Section {
             "The tools reflect the commands without loss",
             "The list of tools is read by a model in every session, so rarely used inputs are words in `options`; a few inputs \
              are for people only",
-            "Every input of a command is a property of its tool or a word in the description of `options`, except nine that \
+            "Every input of a command is a property of its tool or a word in the description of `options`, except eleven that \
              only the command line has; `_codex_schema` has the whole schema of the others",
             || {
                 let mut session = session();

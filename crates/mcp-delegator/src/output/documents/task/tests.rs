@@ -1,3 +1,5 @@
+//! What the result of an isolated task begins with.
+
 use super::*;
 use crate::output::data::files::FileOperations;
 use crate::output::data::task::Metadata;
