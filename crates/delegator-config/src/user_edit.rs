@@ -128,7 +128,8 @@ fn checked(
         Ok(config) => (config, None),
         Err(invalid) => (invalid.valid_part, Some(invalid.error)),
     };
-    let earlier = load_with(sources, Some(before.as_deref().unwrap_or_default())).err();
+    let before_edit = || load_with(sources, Some(before.as_deref().unwrap_or_default())).err();
+    let earlier = remaining.as_ref().and_then(|_| before_edit());
     let earlier = earlier.map(|invalid| invalid.error.problems).unwrap_or_default();
     let is_new = |problem: &&Problem| {
         let is_accepted = known == KnownProblems::Accepted || problem.file.as_ref() != Some(&path);

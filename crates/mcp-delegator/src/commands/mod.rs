@@ -83,14 +83,16 @@ impl From<CommandOutput> for Started {
     }
 }
 
+/// The task that a new one retries or reviews, after the name of this relation.
+pub type Origin = (&'static str, TaskId);
+
 #[derive(Debug)]
 pub enum AfterWait {
     Run {
         id: TaskId,
         /// The task was found by its idempotency key.
         replayed: bool,
-        /// The task that the new one retries or reviews, with the name of this relation.
-        origin: Option<(&'static str, TaskId)>,
+        origin: Option<Origin>,
     },
     Wait(wait::ResolvedWait),
 }
@@ -103,11 +105,7 @@ impl AfterWait {
     ) -> Result<CommandOutput, AppError> {
         match self {
             AfterWait::Run { replayed, origin, .. } => {
-                let output = run::after_wait(context, outcome, *replayed)?;
-                Ok(match origin {
-                    Some((relation, id)) => output.fact(relation, id.as_str()),
-                    None => output,
-                })
+                Ok(run::after_wait(context, outcome, *replayed)?.origin(origin.as_ref()))
             }
             AfterWait::Wait(wait) => wait::after_wait(context, outcome, wait),
         }

@@ -39,7 +39,7 @@ pub struct Setup {
     pub remove: bool,
     /// With --remove: show what would be removed; change nothing
     pub dry_run: bool,
-    /// Toolsets to register: local, cloud, registry, extra, codex-compat (default: those that can be used)
+    /// Toolsets to register: local, cloud, registry, worktree, extra, codex-compat (default: those that can be used)
     #[schemars(extend("default" = null))]
     pub toolsets: Vec<String>,
     /// Let Codex call the tools without asking; `codex exec` needs this
@@ -336,13 +336,20 @@ fn next_steps(host: Host, is_changed: bool, has_tool_approval: Option<bool>) -> 
     steps
 }
 
-/// Content of the client's file; `None` if only its directory exists.
-fn read_config(host: Host, file: &Path) -> Result<Option<String>, AppError> {
+fn read_if_present(file: &Path) -> Result<Option<String>, AppError> {
     match fs::read_to_string(file) {
         Ok(text) => Ok(Some(text)),
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(file_error(file, &error)),
-        Err(_) if is_host_directory(file) => Ok(None),
-        Err(_) => {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(file_error(file, &error)),
+    }
+}
+
+/// Content of the client's file; `None` if only its directory exists.
+fn read_config(host: Host, file: &Path) -> Result<Option<String>, AppError> {
+    match read_if_present(file)? {
+        Some(text) => Ok(Some(text)),
+        None if is_host_directory(file) => Ok(None),
+        None => {
             let message =
                 format!("{} is not found: the file {} does not exist.", host.title(), file.display());
             let print = NextCall::new(&["setup"]).with("host", host.name()).with("print", true);

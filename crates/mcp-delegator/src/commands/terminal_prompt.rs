@@ -25,14 +25,8 @@ pub fn consent(context: &Context<'_>, error: AppError) -> Result<String, AppErro
     if !is_attended(context) {
         return Err(error);
     }
-    let question = format!("Confirm: {reason}. Go on?");
-    confirm_or_refuse(context, &question).map(|()| field.clone())
-}
-
-/// An error if the answer is no.
-pub fn confirm_or_refuse(context: &Context<'_>, question: &str) -> Result<(), AppError> {
-    if confirm(context, question, false) {
-        return Ok(());
+    if confirm(context, &format!("Confirm: {reason}. Go on?"), false) {
+        return Ok(field.clone());
     }
     Err(AppError::new(ErrorCode::ConfirmationRequired, "Not confirmed, so nothing was done."))
 }

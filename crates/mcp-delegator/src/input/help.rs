@@ -121,9 +121,10 @@ const GROUPS: [(&str, &[&str]); 5] = [
 
 fn groups(root: &Command, columns: usize) -> String {
     const INDENT: usize = 20;
+    let indent = " ".repeat(INDENT);
     let entry = |name: &&str| {
         let about = root.find_subcommand(name)?.get_about()?.to_string();
-        let options = textwrap::Options::new(columns).subsequent_indent("                    ");
+        let options = textwrap::Options::new(columns).subsequent_indent(&indent);
         Some(textwrap::fill(&format!("  {name:<width$}{about}", width = INDENT - 2), options) + "\n")
     };
     let group = |(title, names): &(&str, &[&str])| {

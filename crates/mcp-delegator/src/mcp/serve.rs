@@ -45,7 +45,7 @@ pub struct Serve {
     /// File with the bearer token for HTTP (default: http-token in the state directory, created on first use)
     #[schemars(length(min = 1, max = 4096))]
     pub token_file: Option<PathBuf>,
-    /// Toolsets to serve: local, cloud, registry, extra, codex-compat
+    /// Toolsets to serve: local, cloud, registry, worktree, extra, codex-compat
     #[schemars(extend("default" = built_in_default("toolsets")))]
     pub toolsets: Vec<String>,
     /// Serve only these tools

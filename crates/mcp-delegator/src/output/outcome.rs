@@ -59,7 +59,7 @@ impl From<ConfigWarning> for Warning {
 
 impl From<&ConfigWarning> for Warning {
     fn from(warning: &ConfigWarning) -> Self {
-        Warning::new(warning.code, &warning.message)
+        warning.clone().into()
     }
 }
 
@@ -309,6 +309,14 @@ impl CommandOutput {
     pub fn fact(mut self, key: &str, value: impl Into<Value>) -> Self {
         self.facts.insert(key.to_owned(), value.into());
         self
+    }
+
+    /// States the task that the new one retries or reviews, under the name of this relation.
+    pub fn origin(self, origin: Option<&(&'static str, TaskId)>) -> Self {
+        match origin {
+            Some((relation, id)) => self.fact(relation, id.as_str()),
+            None => self,
+        }
     }
 
     pub fn message(mut self, message: impl Into<String>) -> Self {

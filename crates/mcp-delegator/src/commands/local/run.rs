@@ -16,7 +16,7 @@ use crate::commands::local::exec::accepted_output;
 use crate::commands::local::preflight::agent_problems;
 use crate::commands::local::tasks::{first_ended, refresh, report_obstacles};
 use crate::commands::prelude::*;
-use crate::commands::{AfterWait, Started, TaskWait};
+use crate::commands::{AfterWait, Origin, Started, TaskWait};
 use crate::output::command_data::Data;
 use crate::output::data::failure::{FailureContext, PartialResults, TimedOutRun, TimeoutContext, describe};
 use crate::output::data::group::GroupData;
@@ -115,11 +115,7 @@ pub fn run(context: &Context<'_>, input: Run) -> Result<Started, AppError> {
 }
 
 /// Waits for the tasks of a submission.
-fn wait_for(
-    submitted: SubmitOutcome,
-    timeout: Option<Duration>,
-    origin: Option<(&'static str, TaskId)>,
-) -> Started {
+fn wait_for(submitted: SubmitOutcome, timeout: Option<Duration>, origin: Option<Origin>) -> Started {
     let id = submitted.task.id;
     let ids = match submitted.attempts.as_slice() {
         [] => vec![id.clone()],
@@ -136,18 +132,13 @@ pub fn attend(
     engine: &Engine,
     submitted: SubmitOutcome,
     DetachInput { detach }: DetachInput,
-    origin: Option<(&'static str, TaskId)>,
+    origin: Option<Origin>,
 ) -> Result<Started, AppError> {
     let is_read = !context.screen.presentation.is_for_programs() && !context.process.is_unattended();
     if context.surface == Surface::CommandLine && is_read && !detach {
         return Ok(wait_for(submitted, None, origin));
     }
-    let output = accepted_output(engine, submitted)?;
-    Ok(match origin {
-        Some((relation, id)) => output.fact(relation, id.as_str()),
-        None => output,
-    }
-    .into())
+    Ok(accepted_output(engine, submitted)?.origin(origin.as_ref()).into())
 }
 
 pub fn after_wait(

@@ -4,15 +4,11 @@
 
 use crate::commands::prelude::*;
 use crate::commands::setup::hosts::{Edit, Host, Registration};
-use crate::commands::setup::{Registered, clients, edit_error, file_error, write_config};
+use crate::commands::setup::{Registered, clients, edit_error, file_error, read_if_present, write_config};
 
 pub(super) fn remove(context: &Context<'_>, host: Host, dry_run: bool) -> Result<Registered, AppError> {
     let file = clients::config_file(context.process, host)?;
-    let before = match std::fs::read_to_string(&file) {
-        Ok(text) => text,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
-        Err(error) => return Err(file_error(&file, &error)),
-    };
+    let before = read_if_present(&file)?.unwrap_or_default();
     let failed = |error| edit_error(error, host, &file);
     let entry = host.registered_entry(&before).map_err(failed)?;
     let edit = host.remove(&before).map_err(failed)?;
