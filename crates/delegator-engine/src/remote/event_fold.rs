@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use delegator_domain::task::TaskId;
 use delegator_registry::{NewBytes, ReadPosition, TaskDir, TaskFile};
-use delegator_supervisor::run::{Percent, Snapshot, changed_files, next_percent};
+use delegator_supervisor::run::{Percent, Snapshot, changed_files, last_message, next_percent};
 use delegator_transcript::{Framer, LineLimits, LineSummarizer};
 
 use crate::error::Result;
@@ -55,6 +55,7 @@ impl EventFold {
             percent: self.percent,
             steps: report.progress.and_then(|progress| progress.steps),
             current_activity: report.current_activity,
+            last_message: last_message(report.final_message.as_ref(), str::to_owned),
             plan: report.plan,
             usage: report.usage,
             events: self.lines,

@@ -16,4 +16,4 @@ pub use ports::{
     QuestionEnd, RunResult, RunSpec, Snapshot, Stream, StreamSummary, VerificationResult, VerifySpec,
 };
 pub use stream_store::omitted_bytes;
-pub use supervise::{changed_files, next_percent, redact_record, redacted_report, supervise};
+pub use supervise::{changed_files, last_message, next_percent, redact_record, redacted_report, supervise};

@@ -217,6 +217,9 @@ pub struct Snapshot {
     pub percent: Option<Percent>,
     pub steps: Option<PlanSteps>,
     pub current_activity: Option<String>,
+    /// The last line of the agent's last message.
+    #[serde(default)]
+    pub last_message: Option<String>,
     pub plan: Vec<PlanStep>,
     pub usage: Option<UsageReport>,
     pub events: u64,

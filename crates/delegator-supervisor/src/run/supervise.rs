@@ -23,7 +23,7 @@ use rustix::process::{getpid, set_child_subreaper};
 use super::ports::{Ports, RunResult, RunSpec};
 use crate::process::niceness::raise_niceness;
 pub use finish::{redact_record, redacted_report};
-pub use progress::{changed_files, next_percent};
+pub use progress::{changed_files, last_message, next_percent};
 use state::Run;
 use streams::Role;
 

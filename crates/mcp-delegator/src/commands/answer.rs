@@ -72,21 +72,24 @@ pub fn run(context: &Context<'_>, input: Answer) -> Result<CommandOutput, AppErr
     Ok(output(&id, &answered).message(message))
 }
 
-/// The answer in the input; `None` if there is none. An unspecific answer is an option if one has this id or
-/// label.
+/// The answer in the input; `None` if there is none.
 fn requested_answer(question: &Question, input: &Answer) -> Option<QuestionAnswer> {
     if input.option.is_some() || input.text.is_some() {
         return Some(QuestionAnswer { option: input.option.clone(), text: input.text.clone() });
     }
-    let given = input.answer.as_ref()?;
-    let by_id = question.options.iter().find(|option| option.id == *given);
+    Some(unspecific_answer(question, input.answer.as_ref()?))
+}
+
+/// An answer that does not say whether it is an option: one with this id or label, else a text.
+pub fn unspecific_answer(question: &Question, given: &str) -> QuestionAnswer {
+    let by_id = question.options.iter().find(|option| option.id == given);
     let by_label = || question.options.iter().find(|option| option.label.eq_ignore_ascii_case(given));
     let option = by_id.or_else(by_label).map(|option| option.id.clone());
-    Some(match option {
-        None if question.free_text => QuestionAnswer { option: None, text: Some(given.clone()) },
-        None => QuestionAnswer { option: Some(given.clone()), text: None },
+    match option {
+        None if question.free_text => QuestionAnswer { option: None, text: Some(given.to_owned()) },
+        None => QuestionAnswer { option: Some(given.to_owned()), text: None },
         option => QuestionAnswer { option, text: None },
-    })
+    }
 }
 
 fn output(id: &TaskId, question: &StoredQuestion) -> CommandOutput {

@@ -35,6 +35,7 @@ mod supervisors;
 mod test_results;
 mod usage_and_estimates;
 mod verify;
+mod wait_progress;
 mod worktrees;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_mcp-delegator");

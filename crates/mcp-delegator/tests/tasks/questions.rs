@@ -101,3 +101,31 @@ fn a_wait_on_a_terminal_prints_the_question_and_the_command_that_answers_it() {
     let run = terminal.wait();
     assert_eq!((run.exit, run.stdout.matches(&command).count()), (Some(0), 1), "{}", run.stdout);
 }
+
+#[test]
+fn a_wait_on_a_terminal_takes_the_answer_there() {
+    let stage = asking_agent::stage(PROGRAM, &permission_request()).variable("TERM", "xterm");
+    let id = exec(&stage);
+    let mut terminal = TerminalSession::start_interactive(stage.world.command(["local", "wait", &id]));
+    terminal.wait_for_text("asks for permission");
+    terminal.wait_for_text(" left):");
+    assert!(!terminal.text().contains("mcp-delegator answer"), "{}", terminal.text());
+    terminal.type_text("9\n");
+    terminal.wait_for_text("Type 1 to 3:");
+    terminal.type_text("1\n");
+    let run = terminal.wait();
+    assert_eq!((run.exit, run.stdout.matches("asks for permission").count()), (Some(0), 1), "{}", run.stdout);
+    assert_eq!(response(&stage)["behavior"], "allow");
+}
+
+#[test]
+fn a_question_that_is_answered_elsewhere_is_no_longer_asked() {
+    let stage = asking_agent::stage(PROGRAM, &question_request());
+    let id = exec(&stage);
+    let mut terminal = TerminalSession::start_interactive(stage.world.command(["local", "wait", &id]));
+    terminal.wait_for_text("or an answer of your own");
+    stage.run_json(&["answer", &id, "Red"]);
+    let run = terminal.wait();
+    assert_eq!(run.exit, Some(0), "{}", run.stdout);
+    assert!(response(&stage).to_string().contains("Red"));
+}

@@ -9,7 +9,8 @@ use std::cell::OnceCell;
 use std::process::ChildStdout;
 use std::time::Duration;
 
-use delegator_transcript::{FileOperations, Progress};
+use delegator_domain::text::{self, last_line};
+use delegator_transcript::{FileOperations, FinalMessage, Progress};
 
 use super::super::output::EventReader;
 use super::super::ports::{Percent, PercentSource, Snapshot};
@@ -108,6 +109,7 @@ impl ReportedProgress {
             percent: self.percent(report.progress, source),
             steps: report.progress.and_then(|progress| progress.steps),
             current_activity: report.current_activity.map(|activity| run.redact(&activity)),
+            last_message: last_message(report.final_message.as_ref(), |text| run.redact(text)),
             plan,
             usage: report.usage,
             events: events.lines(),
@@ -161,6 +163,17 @@ fn at_least(last: Option<Percent>, current: Option<Percent>) -> Option<Percent> 
         }
         (last, current) => current.or(last),
     }
+}
+
+/// Characters of a message that fit into one line.
+const MAX_MESSAGE_CHARS: usize = 200;
+
+/// More than a secret of several lines takes.
+const MAX_REDACTED_BYTES: usize = 64 << 10;
+
+/// The last line of a message. A secret is recognised only while it is whole, and may have several lines.
+pub fn last_message(message: Option<&FinalMessage>, redact: impl Fn(&str) -> String) -> Option<String> {
+    last_line(&redact(text::end(&message?.text, MAX_REDACTED_BYTES)), MAX_MESSAGE_CHARS)
 }
 
 pub fn changed_files(files: &FileOperations) -> u64 {

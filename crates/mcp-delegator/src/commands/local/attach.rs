@@ -1,4 +1,4 @@
-//! Waits for tasks on the command line, with a progress bar.
+//! Waits for tasks on the command line. A person sees what their agents do, and answers their questions.
 //!
 //! While a call waits, the signal handler knows all tasks of the call (`Attachment`): Ctrl-C detaches from
 //! them and never cancels them at once (see `app::signals`).
@@ -6,15 +6,15 @@
 use std::time::Instant;
 
 use delegator_domain::task::State;
+use delegator_engine::WaitOutcome;
 use delegator_engine::wait_thread::{GroupWaitOutcome, WaitGoal};
-use delegator_engine::{TaskProgress, WaitOutcome};
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::ProgressBar;
 
-use crate::commands::local::announced_questions::AnnouncedQuestions;
+use crate::commands::local::question_prompt::QuestionPrompt;
+use crate::commands::local::wait_progress::WaitProgress;
 use crate::commands::prelude::*;
 use crate::commands::{Started, TaskWait};
 use crate::output::awaited_task::AttachedTasks;
-use crate::output::data::progress::{counts_text, percent_text};
 use crate::output::data::warnings;
 use crate::output::outcome::WaitHint;
 
@@ -29,18 +29,18 @@ pub fn complete(context: &Context<'_>, started: Started) -> Result<CommandOutput
     if timeout.is_none() {
         announce_paused_queue(context, &engine, &ids);
     }
-    let mut questions = AnnouncedQuestions::new(context, &engine, &ids);
+    let mut questions = QuestionPrompt::new(context, &engine, &ids);
     if let ([_, _, ..], WaitGoal::Any) = (ids.as_slice(), goal) {
         context.screen.attachment.set(Some(attached(context, &engine, reattach, ProgressBar::hidden())));
         tracing::debug!(tasks = ids.len(), "waiting for a task");
-        let outcome = engine.waits().for_group(&ids, goal, deadline, || questions.announce_new());
+        let outcome = engine.waits().for_group(&ids, goal, deadline, || questions.step());
         context.screen.attachment.set(None);
         return after.output(context, outcome?);
     }
     // Waits for one task after the other; together this takes as long as the slowest.
     let mut outcome = GroupWaitOutcome { tasks: Vec::new(), expired: false };
     for id in &ids {
-        let waited = attach_and_announce(context, &engine, id, reattach.clone(), deadline, &mut questions)?;
+        let waited = attach_and_ask(context, &engine, id, reattach.clone(), deadline, &mut questions)?;
         outcome.expired |= waited.expired;
         outcome.tasks.push(waited.task);
     }
@@ -70,28 +70,32 @@ pub fn attach(
     id: &TaskId,
     reattach: WaitHint,
 ) -> Result<WaitOutcome, AppError> {
-    let mut questions = AnnouncedQuestions::new(context, engine, std::slice::from_ref(id));
-    attach_and_announce(context, engine, id, reattach, None, &mut questions)
+    let mut questions = QuestionPrompt::new(context, engine, std::slice::from_ref(id));
+    attach_and_ask(context, engine, id, reattach, None, &mut questions)
 }
 
 /// `reattach` and `questions` are about all tasks that the call waits for.
-fn attach_and_announce(
+fn attach_and_ask(
     context: &Context<'_>,
     engine: &Engine,
     id: &TaskId,
     reattach: WaitHint,
     deadline: Option<Instant>,
-    questions: &mut AnnouncedQuestions<'_>,
+    questions: &mut QuestionPrompt<'_>,
 ) -> Result<WaitOutcome, AppError> {
-    let is_shown = context.screen.presentation.shows_progress();
-    let bar = if is_shown { ProgressBar::new(100) } else { ProgressBar::hidden() };
-    context.screen.attachment.set(Some(attached(context, engine, reattach, bar.clone())));
+    let progress = WaitProgress::new(context, engine);
+    context.screen.attachment.set(Some(attached(context, engine, reattach, progress.bar.clone())));
     tracing::debug!(task = id.as_str(), "waiting for a task");
     let waited = engine.waits().for_task(id, deadline, |progressed| {
-        show_progress(&bar, progressed);
-        bar.suspend(|| questions.announce_new());
+        if !questions.is_asking() {
+            progress.show(progressed);
+        }
+        progress.bar.suspend(|| questions.step());
+        if questions.is_asking() {
+            progress.hide();
+        }
     });
-    bar.finish_and_clear();
+    progress.bar.finish_and_clear();
     context.screen.attachment.set(None);
     Ok(waited?)
 }
@@ -106,33 +110,4 @@ const SWEEP_ALLOWANCE: Duration = Duration::from_secs(15);
 pub fn max_cancel_time(context: &Context<'_>) -> Duration {
     let settings = &context.config.settings;
     settings.interrupt_grace + settings.terminate_grace + SWEEP_ALLOWANCE
-}
-
-/// A bar while the percentage is known, else a spinner; then elapsed time, activity and counts.
-fn show_progress(bar: &ProgressBar, progressed: &TaskProgress<'_>) {
-    let snapshot = progressed.snapshot.as_ref();
-    let percent = snapshot.and_then(|snapshot| snapshot.percent);
-    let template = match percent {
-        Some(_) => "{bar:20} {prefix}  {elapsed}  {wide_msg}",
-        None => "{spinner} {elapsed}  {wide_msg}",
-    };
-    if let Ok(style) = ProgressStyle::with_template(template) {
-        bar.set_style(style);
-    }
-    if let Some(percent) = percent {
-        bar.set_position(percent.value.into());
-        bar.set_prefix(percent_text(percent));
-    }
-    let activity = snapshot.and_then(|snapshot| snapshot.current_activity.as_deref());
-    let activity = activity.unwrap_or(match progressed.task.state {
-        State::Queued => "Waiting for a free slot",
-        _ => "Starting",
-    });
-    let counts = snapshot
-        .and_then(|snapshot| counts_text([snapshot.events, snapshot.commands, snapshot.files]))
-        .map(|counts| format!(" ({counts})"));
-    let message = format!("{activity}{}", counts.unwrap_or_default());
-    bar.set_message(delegator_domain::terminal::sanitize(&message).into_owned());
-    // Each tick turns the spinner, which shows that the program still waits.
-    bar.tick();
 }

@@ -1,7 +1,6 @@
 //! Commands for tasks on this machine.
 
 pub mod agent_candidates;
-pub mod announced_questions;
 pub mod attach;
 pub mod attempts;
 pub mod cancel;
@@ -9,6 +8,7 @@ pub mod exec;
 pub mod followers;
 pub mod last_task;
 pub mod preflight;
+pub mod question_prompt;
 pub mod results;
 pub mod resume;
 pub mod review_prompt;
@@ -18,6 +18,7 @@ pub mod status_watch;
 pub mod task_input;
 pub mod tasks;
 pub mod wait;
+pub mod wait_progress;
 
 pub fn output_budget() -> u32 {
     65_536

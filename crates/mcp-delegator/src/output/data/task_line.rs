@@ -156,7 +156,7 @@ fn question(open: &StoredQuestion) -> String {
 }
 
 /// The activity, with the steps of the plan if there is one.
-fn activity(snapshot: &delegator_engine::Snapshot) -> String {
+pub fn activity(snapshot: &delegator_engine::Snapshot) -> String {
     let activity = snapshot.current_activity.as_deref().unwrap_or("working");
     match snapshot.steps {
         Some(steps) => format!("{activity} ({} of {} steps)", steps.completed, steps.total),
