@@ -118,8 +118,8 @@ fn next_commands(task: &Task, files: &TaskFiles, result: Option<&TaskResult>) ->
             commands.push(command(format!("apply {id}"), "applies its changes"));
         }
         let point = report.restore_point.as_ref().filter(|_| task.worktree.is_none());
-        let restore = point.and_then(|point| point.restore_command.clone());
-        commands.extend(restore.map(|command| NextCommand { command, shows: "what a restore would revert" }));
+        let undo = point.and_then(|point| point.undo_command.clone());
+        commands.extend(undo.map(|command| NextCommand { command, shows: "reverts what it changed" }));
     }
     if worktree.is_some() {
         commands.push(command(format!("discard {id} --confirm-destructive"), "removes its worktree"));
@@ -165,7 +165,7 @@ impl CommandData for ShownTask {
         let mut blocks = inner.blocks.into_iter().filter(|block| !is_command(block)).peekable();
         let mut document = document.block(Block::Facts(facts));
         if let Some(Block::Facts(mut of_state)) = blocks.next_if(|block| matches!(block, Block::Facts(_))) {
-            of_state.retain(|(name, _)| !["changes", "apply", "revert"].contains(&name.as_str()));
+            of_state.retain(|(name, _)| !["changes", "apply", "undo"].contains(&name.as_str()));
             document = document.with_facts(of_state);
         }
         let ask = delegator_domain::text::beginning(self.ask.trim(), MAX_ASK_BYTES);

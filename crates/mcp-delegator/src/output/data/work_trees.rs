@@ -18,6 +18,9 @@ pub struct TaskRestorePoints {
     /// Shows what a restore would change.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub restore_command: Option<String>,
+    /// The same for a person: shows what would be reverted, and asks.
+    #[serde(skip)]
+    pub undo_command: Option<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub other_work_trees: Vec<PointData>,
 }
@@ -43,11 +46,17 @@ pub struct PointData {
 pub fn of_task(task: &Task, record: Option<&RestorePointRecord>) -> Option<TaskRestorePoints> {
     let record = record?;
     let (first, others) = record.points.split_first()?;
+    let restores_all = has_no_end_state(task);
+    let restore_command = is_stored(record)
+        .then(|| delegator_engine::restore_command(&task.id) + if restores_all { " --all" } else { "" });
+    let undo_command = match &restore_command {
+        Some(_) if !restores_all => Some(format!("mcp-delegator undo {}", task.id)),
+        other => other.clone(),
+    };
     Some(TaskRestorePoints {
         point: PointData::of(record, first),
-        restore_command: is_stored(record).then(|| {
-            delegator_engine::restore_command(&task.id) + if has_no_end_state(task) { " --all" } else { "" }
-        }),
+        restore_command,
+        undo_command,
         other_work_trees: others.iter().map(|point| PointData::of(record, point)).collect(),
     })
 }
