@@ -124,9 +124,9 @@ const DEFAULT_FALSE: &str = "default false";
 /// Begins the last clause of a description, if it concerns only the command line.
 const COMMAND_LINE_CLAUSE: &str = "; CLI:";
 
-/// The description, followed by range and default in parentheses.
+/// The description on the command line, followed by range and default in parentheses.
 pub fn description_with_bounds(property: &Property) -> String {
-    append_notes(&property.description, &notes(property))
+    append_notes(&property.description.replace(COMMAND_LINE_CLAUSE, ";"), &notes(property))
 }
 
 fn append_notes(text: &str, notes: &[String]) -> String {

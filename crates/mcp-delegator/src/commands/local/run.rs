@@ -34,7 +34,7 @@ pub struct Run {
     #[serde(default)]
     #[schemars(schema_with = "inputs::run_modes", extend("x-markers" = [Marker::SelfExplanatory, Marker::DefaultMode]))]
     pub mode: RunMode,
-    /// The user agreed to writing; CLI: to danger-full-access
+    /// The user agreed to writing; CLI: on the command line, needed only for danger-full-access
     #[serde(default)]
     #[schemars(extend("default" = false))]
     pub confirm: Option<bool>,
@@ -47,7 +47,7 @@ pub struct Run {
     pub agent: AgentInputs,
     #[serde(flatten)]
     pub attempts: AttemptsInputs,
-    /// Return after this many seconds, even if the task is still running; CLI: no limit
+    /// Return after this many seconds, even if the task is still running; CLI: on the command line, no limit unless given
     #[schemars(range(min = 1, max = 86_400), extend("x-markers" = [Marker::Advanced], "default" = built_in_default("call_budget_sec")))]
     pub call_budget_sec: Option<u32>,
 }

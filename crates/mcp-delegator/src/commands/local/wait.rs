@@ -43,7 +43,7 @@ pub struct Wait {
     /// All or any of them
     #[schemars(with = "String", extend("enum" = ["all", "any"], "default" = "all", "x-markers" = [Marker::SelfExplanatory]))]
     pub until: WaitGoal,
-    /// Seconds to wait; CLI: no limit
+    /// Seconds to wait; CLI: on the command line, no limit unless given
     #[schemars(range(min = 1, max = 3600), extend("default" = built_in_default("call_budget_sec"), "x-markers" = [Marker::SelfExplanatory]))]
     pub timeout_sec: Option<u32>,
     /// Include output
