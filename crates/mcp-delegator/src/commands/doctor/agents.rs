@@ -10,7 +10,7 @@ use delegator_engine::{
 
 use super::agent_table::AgentRow;
 use super::check::{Check, CheckStatus};
-use crate::commands::local::agent_candidates::default_agents;
+use crate::commands::local::agent_candidates::default_agent;
 use crate::commands::prelude::*;
 
 #[derive(Debug, Default)]
@@ -66,9 +66,9 @@ pub fn examine(context: &Context<'_>) -> Examination {
             findings.checks.iter_mut().find(|check| check.code == Some(ErrorCode::DependencyMissing));
         missing.into_iter().for_each(|check| check.suggestion = Some(INSTALL_ONE.to_owned()));
     }
-    let default = default_agents(context, &[&context.process.current_dir]).last().copied();
+    let default = default_agent(context, &[&context.process.current_dir]);
     for row in &mut findings.agents {
-        row.is_default = Some(row.name.as_str()) == default;
+        row.is_default = row.name == default;
     }
     findings
 }

@@ -11,11 +11,11 @@ use crate::commands::Context;
 use crate::commands::context::variables;
 use crate::error::AppError;
 
-/// The agents of a task that names none: the one that the user has chosen, or else Codex and, if its program
-/// is not installed, the first other agent that is installed and not known to be signed out.
-pub fn default_agents<'a>(context: &Context<'a>, directories: &[&Path]) -> Vec<&'a str> {
+/// The agent of a task that names none: the one that the user has chosen, or else Codex or, if its program is
+/// not installed, the first other agent that is installed and not known to be signed out.
+pub fn default_agent<'a>(context: &Context<'a>, directories: &[&Path]) -> &'a str {
     if let Some(chosen) = &context.config.settings.default_agent {
-        return vec![chosen];
+        return chosen;
     }
     let environment = variables(context);
     let locate = |name: &str| {
@@ -32,7 +32,7 @@ pub fn default_agents<'a>(context: &Context<'a>, directories: &[&Path]) -> Vec<&
         Some(_) => None,
         None => context.config.agent_names().into_iter().find(is_usable),
     };
-    std::iter::once(DEFAULT_AGENT).chain(other).collect()
+    other.unwrap_or(DEFAULT_AGENT)
 }
 
 /// The names of the agents whose programs are installed. No program is run.

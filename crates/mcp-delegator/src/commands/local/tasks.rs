@@ -30,7 +30,7 @@ use serde_json::{Value, json};
 use crate::commands::context::{Context, variables};
 use crate::commands::fleet::database::database;
 use crate::commands::inputs::{self, AgentInputs, AgentNames, TaskRef};
-use crate::commands::local::agent_candidates::{default_agents, locate_agents};
+use crate::commands::local::agent_candidates::{default_agent, locate_agents};
 use crate::commands::local::task_input::TaskInput;
 use crate::error::{AppError, ErrorCode};
 use crate::input::agent_selection::{running_agent, select_agent};
@@ -114,7 +114,7 @@ pub fn build_task(
     let input = &request.input;
     let working_dir = working_dir(context, &request);
     let directories = directories(&input.agent, &working_dir);
-    let default = || default_agents(context, &directories);
+    let default = || default_agent(context, &directories);
     let names = agent_names(&input.agent, request.resume.as_ref(), default);
     let select = |config| {
         let agents: Result<Vec<_>, _> = names.iter().map(|name| select_agent(config, name)).collect();
@@ -234,12 +234,12 @@ fn directories<'a>(inputs: &'a AgentInputs, working_dir: &'a Path) -> Vec<&'a Pa
 fn agent_names<'a>(
     inputs: &'a AgentInputs,
     resumed: Option<&'a Task>,
-    default: impl FnOnce() -> Vec<&'a str>,
+    default: impl FnOnce() -> &'a str,
 ) -> Vec<&'a str> {
     let names = match (&inputs.agent, resumed) {
         (Some(given), _) => given.names().iter().map(String::as_str).collect(),
         (None, Some(task)) => vec![task.agent.as_str()],
-        (None, None) => default(),
+        (None, None) => vec![default()],
     };
     names.into_iter().map(|name| running_agent(name, inputs.live)).collect()
 }
