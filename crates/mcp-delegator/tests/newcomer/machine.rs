@@ -69,9 +69,15 @@ impl Machine {
         self.path().join("tools")
     }
 
-    /// `PATH` as rustup leaves it.
+    /// `PATH` as rustup and an npm prefix in the home directory leave it.
     pub(super) fn search_path(&self) -> String {
-        format!("{}:{}:/usr/bin:/bin", self.home().join(".cargo/bin").display(), self.tools().display())
+        let folders = [self.home().join(".cargo/bin"), self.npm_programs(), self.tools()];
+        let folders: Vec<String> = folders.iter().map(|folder| folder.display().to_string()).collect();
+        format!("{}:/usr/bin:/bin", folders.join(":"))
+    }
+
+    fn npm_programs(&self) -> PathBuf {
+        self.home().join(".npm-global/bin")
     }
 
     /// `cargo run` and `cargo install` use the program that is built already.
@@ -79,19 +85,35 @@ impl Machine {
         let run = format!("run) shift 2; exec '{PROGRAM}' \"$@\" ;;");
         let copy = format!("mkdir -p \"$root/bin\" && cp '{PROGRAM}' \"$root/bin/mcp-delegator\"");
         let install = format!("install) for root; do :; done; {copy} ;;");
-        self.add_tool("cargo", &format!("case $1 in\n{run}\n{install}\n*) exit 1 ;;\nesac"));
+        let script = format!("case $1 in\n{run}\n{install}\n*) exit 1 ;;\nesac");
+        add_program(self.tools().join("cargo"), &script);
     }
 
     /// What `npm install -g @openai/codex` does: the real Codex is on `PATH`.
     pub(super) fn add_codex(&self) {
-        self.add_tool("codex", &format!("exec '{}' \"$@\"", codex_program().display()));
+        self.add_npm_program("codex", &codex_program());
     }
 
-    fn add_tool(&self, name: &str, script: &str) {
-        let path = self.tools().join(name);
-        write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();
-        std::fs::set_permissions(path, PermissionsExt::from_mode(0o755)).unwrap();
+    /// The same for the real Claude Code.
+    pub(super) fn add_claude_code(&self) {
+        self.add_npm_program("claude", &claude_program());
     }
+
+    fn add_npm_program(&self, name: &str, program: &Path) {
+        create_dir_all(self.npm_programs()).unwrap();
+        add_program(self.npm_programs().join(name), &format!("exec '{}' \"$@\"", program.display()));
+    }
+}
+
+fn add_program(path: PathBuf, script: &str) {
+    write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();
+    std::fs::set_permissions(path, PermissionsExt::from_mode(0o755)).unwrap();
+}
+
+fn claude_program() -> PathBuf {
+    let claude = workspace().join(".tools/claude-code-2.1.325/node_modules/.bin/claude");
+    assert!(claude.exists(), "{} is missing: run scripts/install-hosts", claude.display());
+    claude
 }
 
 /// A folder for the machine: the build's own one, or, for a checkout in a temporary directory, the home of the developer.

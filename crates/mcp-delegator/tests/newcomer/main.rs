@@ -6,6 +6,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test panics when its setup is not as expected")]
 
+mod claude_code;
 mod install;
 mod machine;
 mod normalize;
@@ -32,8 +33,8 @@ struct Newcomer {
 }
 
 impl Newcomer {
-    /// Opens a terminal in a fresh clone.
-    fn arrive() -> Newcomer {
+    /// Opens a terminal in a fresh clone, with these variables besides the usual ones.
+    fn arrive(more: &[(&str, String)]) -> Newcomer {
         let machine = Machine::new();
         let variables = [
             ("HOME", machine.home().display().to_string()),
@@ -44,7 +45,7 @@ impl Newcomer {
             ("TMPDIR", machine.scratch().display().to_string()),
             ("GIT_PAGER", "cat".to_owned()),
         ];
-        let terminal = Terminal::start(&machine.checkout(), &variables);
+        let terminal = Terminal::start(&machine.checkout(), &[&variables, more].concat());
         Newcomer { terminal, machine }
     }
 
@@ -77,7 +78,7 @@ fn a_newcomer_delegates_verifies_and_reviews_a_change() {
         Reply::Output(vec![patch(FIX)]),
         Reply::Output(vec![message("Fixed: leap.sh prints yes.")]),
     ]);
-    let newcomer = Newcomer::arrive();
+    let newcomer = Newcomer::arrive(&[]);
     newcomer.step("01_demo", "cargo run -- demo");
     newcomer.step("02_install", "scripts/install");
     newcomer.step("03_no_arguments", "mcp-delegator");
