@@ -130,6 +130,8 @@ pub struct CommandExecution<'a> {
     pub output_bytes: u64,
     /// Absent while the command runs and if it was declined.
     pub exit_code: Option<i32>,
+    /// How long it ran, if the agent reports that.
+    pub duration_ms: Option<u64>,
 }
 
 impl<'a> CommandExecution<'a> {
@@ -140,7 +142,7 @@ impl<'a> CommandExecution<'a> {
     /// With the whole output.
     pub(crate) fn ended(command: Text<'a>, output: Text<'a>, exit_code: Option<i32>) -> Self {
         let output_bytes = output.len() as u64;
-        Self { command, output, output_tail: None, output_bytes, exit_code }
+        Self { command, output, output_bytes, exit_code, ..Self::default() }
     }
 }
 
@@ -148,6 +150,8 @@ impl<'a> CommandExecution<'a> {
 pub struct FileChange<'a> {
     pub path: Text<'a>,
     pub kind: ChangeKind,
+    /// The changed lines with their signs; empty if the agent does not write them.
+    pub diff: Text<'a>,
 }
 
 named_enum! {
@@ -261,9 +265,17 @@ impl Usage {
     }
 }
 
-impl FileChange<'_> {
+impl<'a> FileChange<'a> {
+    pub(crate) fn of_path(path: Text<'a>, kind: ChangeKind) -> Self {
+        Self { path, kind, diff: Text::default() }
+    }
+
     pub(crate) fn into_owned(self) -> FileChange<'static> {
-        FileChange { path: self.path.into_owned(), kind: self.kind }
+        FileChange { path: self.path.into_owned(), kind: self.kind, diff: self.diff.into_owned() }
+    }
+
+    pub(crate) fn stored_bytes(&self) -> usize {
+        self.path.len() + self.diff.len()
     }
 }
 

@@ -1,7 +1,8 @@
 //! Describes an event in plain words, for people who follow a stream or read the log of a task.
 
 use crate::control_sequences::strip_control_sequences;
-use crate::event::{CommandExecution, Item, ItemDetails, ItemPhase, ItemStatus, ThreadEvent};
+use crate::error_locations::relative_to_workdir;
+use crate::event::{CommandExecution, FileChange, Item, ItemDetails, ItemPhase, ItemStatus, ThreadEvent};
 use crate::fold::activity::{describe_item, describe_retry, one_line};
 use crate::json::Text;
 
@@ -11,11 +12,11 @@ const FAILED_TURN: &str = "Turn failed";
 pub struct LogDetail {
     /// Also items that have not ended.
     pub is_live: bool,
-    /// All that commands printed, not only the first and the last lines.
+    /// All that commands printed and all changed lines, not only the first and the last ones.
     pub is_full: bool,
 }
 
-/// Lines of what a command printed that are shown of its beginning and of its end.
+/// Lines of what a command printed, or of an edit, that are shown of its beginning and of its end.
 const FIRST_LINES: usize = 5;
 const LAST_LINES: usize = 10;
 
@@ -32,8 +33,8 @@ impl Headlines {
         if self.repeats_error(event) { FAILED_TURN.to_owned() } else { headline(event, workdir) }
     }
 
-    /// For the log of a task: messages are complete, commands have what they printed, and events that tell a
-    /// person nothing are left out.
+    /// For the log of a task: messages are complete, commands have their duration and what they printed,
+    /// edits have the changed lines, and events that tell a person nothing are left out.
     pub fn log_text(
         &mut self,
         event: &ThreadEvent<'_>,
@@ -90,8 +91,17 @@ fn log_text(event: &ThreadEvent<'_>, workdir: Option<&str>, detail: LogDetail) -
                 Some(format!("Message: {}", strip_control_sequences(&text.resolve()).trim()))
             }
             ItemDetails::CommandExecution(command) => {
-                let lines = printed_lines(command, detail.is_full);
-                Some([vec![headline(event, workdir)], lines].concat().join("\n"))
+                // Without an exit code it may never have run.
+                let duration_ms = command.exit_code.and(command.duration_ms);
+                let duration = duration_ms.map(|ms| format!(" ({})", duration(ms)));
+                let headline = headline(event, workdir) + &duration.unwrap_or_default();
+                Some([vec![headline], shortened(printed_lines(command), detail)].concat().join("\n"))
+            }
+            ItemDetails::FileChange { changes } => {
+                let lines = changes
+                    .iter()
+                    .flat_map(|change| edited_lines(change, changes.len() > 1, workdir, detail));
+                Some(std::iter::once(headline(event, workdir)).chain(lines).collect::<Vec<_>>().join("\n"))
             }
             _ => Some(headline(event, workdir)),
         },
@@ -103,26 +113,54 @@ fn log_text(event: &ThreadEvent<'_>, workdir: Option<&str>, detail: LogDetail) -
     }
 }
 
-/// What a command printed, shortened in the middle unless it is wanted in full.
-fn printed_lines(command: &CommandExecution<'_>, is_full: bool) -> Vec<String> {
-    let lines = |text: &Text<'_>| -> Vec<String> {
-        let text = strip_control_sequences(&text.resolve()).into_owned();
-        text.trim_end().lines().map(str::to_owned).collect()
-    };
-    let mut first = lines(&command.output);
+fn printed_lines(command: &CommandExecution<'_>) -> Vec<String> {
+    let mut printed = lines(&command.output);
     if let Some(tail) = &command.output_tail {
-        first.push(format!("[only the beginning and the end of {} bytes are stored]", command.output_bytes));
-        first.extend(lines(tail));
+        printed
+            .push(format!("[only the beginning and the end of {} bytes are stored]", command.output_bytes));
+        printed.extend(lines(tail));
     }
-    let omitted = first.len().saturating_sub(FIRST_LINES + LAST_LINES);
+    printed
+}
+
+/// The changed lines of a file, below its path unless it is the only one.
+fn edited_lines(
+    change: &FileChange<'_>,
+    is_one_of_several: bool,
+    workdir: Option<&str>,
+    detail: LogDetail,
+) -> Vec<String> {
+    let mut edited = shortened(lines(&change.diff), detail);
+    if is_one_of_several {
+        let path = one_line(relative_to_workdir(&change.path.resolve(), workdir));
+        edited.insert(0, format!("{} {path}", change.kind.name()));
+    }
+    edited
+}
+
+fn lines(text: &Text<'_>) -> Vec<String> {
+    let text = strip_control_sequences(&text.resolve()).into_owned();
+    text.trim_end().lines().map(str::to_owned).collect()
+}
+
+/// Shortened in the middle, unless all lines are wanted.
+fn shortened(mut lines: Vec<String>, detail: LogDetail) -> Vec<String> {
+    let omitted = lines.len().saturating_sub(FIRST_LINES + LAST_LINES);
     // A mark in place of a single line would save nothing.
-    if !is_full && omitted > 1 {
-        first.splice(
-            FIRST_LINES..FIRST_LINES + omitted,
-            [format!("[{omitted} lines omitted; --full shows them]")],
-        );
+    if !detail.is_full && omitted > 1 {
+        let mark = format!("[{omitted} lines omitted; --full shows them]");
+        lines.splice(FIRST_LINES..FIRST_LINES + omitted, [mark]);
     }
-    first
+    lines
+}
+
+/// `<1s`, `12s` or `1m 05s`.
+fn duration(milliseconds: u64) -> String {
+    match milliseconds / 1_000 {
+        0 => "<1s".to_owned(),
+        seconds @ 1..60 => format!("{seconds}s"),
+        seconds => format!("{}m {:02}s", seconds / 60, seconds % 60),
+    }
 }
 
 /// Strips control sequences first, so that a text with nothing else counts as empty.

@@ -15,6 +15,7 @@ mod decode;
 mod error_body;
 mod error_locations;
 mod event;
+mod file_diff;
 mod fold;
 mod framer;
 mod headline;

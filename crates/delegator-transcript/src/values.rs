@@ -2,6 +2,7 @@
 //! of sub-agents.
 
 use crate::event::{AgentError, ChangeKind, CollabToolCall, ErrorCode, FileChange, McpToolCall, Todo, Usage};
+use crate::file_diff;
 use crate::json::text::snake_case;
 use crate::json::{Ending, Object, Text, Value, write};
 
@@ -199,7 +200,8 @@ fn listed_change(change: Value<'_>) -> Option<FileChange<'_>> {
     let change = change.object()?;
     let kind = change.first(&["kind"], |kind| kind.text().or_else(|| kind.object()?.text("type")));
     let kind = ChangeKind::read(kind.as_ref().and_then(Text::simple).unwrap_or_default());
-    Some(FileChange { path: change.text("path")?, kind })
+    let diff = change.text("diff").map(|diff| file_diff::of_text(kind, diff)).unwrap_or_default();
+    Some(FileChange { path: change.text("path")?, kind, diff })
 }
 
 fn mapped_change<'a>((path, change): (&'a str, Value<'a>)) -> Option<FileChange<'a>> {
@@ -210,5 +212,7 @@ fn mapped_change<'a>((path, change): (&'a str, Value<'a>)) -> Option<FileChange<
         change.members().find(|(key, _)| kinds.contains(key)).map(|(key, _)| ChangeKind::read(key))
     };
     let kind = tagged.or_else(named).unwrap_or(ChangeKind::Update);
-    Some(FileChange { path: Text::json(path), kind })
+    let text = change.first(&["unified_diff", "content"], Value::text);
+    let diff = text.map(|text| file_diff::of_text(kind, text)).unwrap_or_default();
+    Some(FileChange { path: Text::json(path), kind, diff })
 }

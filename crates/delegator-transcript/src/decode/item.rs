@@ -64,5 +64,5 @@ fn decode_command<'a>(
     let output_tail = cut.and_then(|remains| remains.end_of_longest_string());
     let late_exit_code = || i32::try_from(remains?.facts.inner.exit_code?).ok();
     let exit_code = fields.first(&["exit_code"], Value::small_integer).or_else(late_exit_code);
-    CommandExecution { command, output, output_tail, output_bytes, exit_code }
+    CommandExecution { command, output, output_tail, output_bytes, exit_code, duration_ms: None }
 }

@@ -98,7 +98,7 @@ mod tests {
     fn after(kinds: &[ChangeKind]) -> FileOperations {
         let mut files = Files::default();
         for kind in kinds {
-            files.apply(&[FileChange { path: Text::plain("f"), kind: *kind }]);
+            files.apply(&[FileChange::of_path(Text::plain("f"), *kind)]);
         }
         files.report()
     }
@@ -120,7 +120,7 @@ mod tests {
 
     #[test]
     fn files_of_failed_and_unfinished_patches_are_listed_separately() {
-        let change = |path| [FileChange { path: Text::plain(path), kind: ChangeKind::Update }];
+        let change = |path| [FileChange::of_path(Text::plain(path), ChangeKind::Update)];
         let mut files = Files::default();
         for path in ["done", "failed", "open"] {
             files.attempt(&change(path));
@@ -137,7 +137,7 @@ mod tests {
     fn files_beyond_the_limit_are_counted() {
         let mut files = Files::default();
         for n in 0..MAX_FILES + 5 {
-            files.apply(&[FileChange { path: Text::owned(format!("f{n}")), kind: ChangeKind::Add }]);
+            files.apply(&[FileChange::of_path(Text::owned(format!("f{n}")), ChangeKind::Add)]);
         }
         assert_eq!((files.report().added.len(), files.report().not_listed), (MAX_FILES, 5));
     }

@@ -42,7 +42,12 @@ pub(super) struct ClaudeMapper {
 /// A call whose result has not arrived yet.
 #[derive(Debug)]
 enum OpenCall {
-    Item { id: Text<'static>, details: ItemDetails<'static> },
+    /// The time is unknown of a call that waits for permission.
+    Item {
+        id: Text<'static>,
+        details: ItemDetails<'static>,
+        started_at_ms: Option<u64>,
+    },
     PlanStep(TaskChange<'static>),
 }
 
@@ -77,6 +82,9 @@ impl ClaudeMapper {
                 if let ControlRequest::Permission(PermissionRequest { call_id: Some(call_id), .. }) = request
                 {
                     let (call_id, bytes) = (call_id.resolve().into_owned(), call_id.len());
+                    if let Some(OpenCall::Item { started_at_ms, .. }) = self.open_calls.get_mut(&call_id) {
+                        *started_at_ms = None;
+                    }
                     self.calls_awaiting_permission.insert(&request_id.resolve(), call_id, bytes);
                 }
                 effects.unmapped(UnmappedReason::Context);
@@ -131,7 +139,7 @@ impl ClaudeMapper {
                 (execution.command.len(), ItemDetails::CommandExecution(execution))
             }
             ToolKind::Edit { path } => {
-                let change = FileChange { path: path.into_owned(), kind: ChangeKind::Update };
+                let change = FileChange::of_path(path.into_owned(), ChangeKind::Update);
                 (change.path.len(), ItemDetails::FileChange { changes: vec![change] })
             }
             ToolKind::WebSearch { query } => {
@@ -148,7 +156,8 @@ impl ClaudeMapper {
             }
         };
         let id = effects.ids.next();
-        let open_call = OpenCall::Item { id: id.clone(), details: details.clone() };
+        let open_call =
+            OpenCall::Item { id: id.clone(), details: details.clone(), started_at_ms: call.at_ms };
         self.open_calls.insert(&call.id.resolve(), open_call, bytes);
         let has_status = !matches!(details, ItemDetails::WebSearch { .. });
         effects.item(ItemPhase::Started, id, has_status.then_some(ItemStatus::InProgress), details);
@@ -159,8 +168,12 @@ impl ClaudeMapper {
         let call_id = call_id.resolve();
         result.is_declined |= self.withdrawn_calls.remove(&call_id).is_some();
         match self.open_calls.remove(&call_id) {
-            Some(OpenCall::Item { id, details }) => {
-                let (status, details) = finished_item(details, result);
+            Some(OpenCall::Item { id, details, started_at_ms }) => {
+                let ended_at_ms = result.at_ms.filter(|_| !result.is_running);
+                let (status, mut details) = finished_item(details, result);
+                if let ItemDetails::CommandExecution(command) = &mut details {
+                    command.duration_ms = started_at_ms.zip(ended_at_ms).map(duration_ms);
+                }
                 effects.item(ItemPhase::Completed, id, status, details);
             }
             Some(OpenCall::PlanStep(change)) if !result.is_error => {
@@ -241,6 +254,12 @@ impl ClaudeMapper {
     }
 }
 
+/// Between two times of a day; the second may be on the next day.
+fn duration_ms((started_at_ms, ended_at_ms): (u64, u64)) -> u64 {
+    const DAY_MS: u64 = 86_400_000;
+    (ended_at_ms + DAY_MS).saturating_sub(started_at_ms) % DAY_MS
+}
+
 fn is_blank(text: &Text<'_>) -> bool {
     text.resolve().trim().is_empty()
 }
@@ -257,8 +276,10 @@ fn finished_item<'a>(
             (Some(status), ItemDetails::CommandExecution(finished_command(command, result)))
         }
         ItemDetails::FileChange { mut changes } => {
-            for change in changes.iter_mut().filter(|_| result.is_new_file) {
-                change.kind = ChangeKind::Add;
+            // The call names one file.
+            for change in &mut changes {
+                change.kind = if result.is_new_file { ChangeKind::Add } else { change.kind };
+                change.diff = result.diff.clone().into_owned();
             }
             (Some(status), ItemDetails::FileChange { changes })
         }

@@ -61,7 +61,7 @@ impl IdleMapper {
             }
             IdleEvent::FileChange { path, action } => {
                 let kind = self.change_kind(&path, &action);
-                let details = ItemDetails::FileChange { changes: vec![FileChange { path, kind }] };
+                let details = ItemDetails::FileChange { changes: vec![FileChange::of_path(path, kind)] };
                 let id = effects.ids.next();
                 effects.item(ItemPhase::Completed, id, Some(ItemStatus::Completed), details);
             }

@@ -53,6 +53,10 @@ impl<T> Pending<T> {
         self.entries.iter().rev().any(|entry| entry.key == key)
     }
 
+    pub(super) fn get_mut(&mut self, key: &str) -> Option<&mut T> {
+        self.entries.iter_mut().rev().find(|entry| entry.key == key).map(|entry| &mut entry.value)
+    }
+
     /// Removes and returns all entries, in the order in which they were stored.
     pub(super) fn take_all(&mut self) -> Vec<(String, T)> {
         let all = std::mem::take(self);

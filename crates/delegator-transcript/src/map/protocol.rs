@@ -221,7 +221,7 @@ impl ProtocolMapper {
     fn begin_patch(&mut self, call_id: &Text<'_>, changes: Vec<FileChange<'_>>) {
         let call_id = call_id.resolve();
         self.responses.discard(&call_id);
-        let bytes = changes.iter().map(|change| change.path.len()).sum();
+        let bytes = changes.iter().map(FileChange::stored_bytes).sum();
         let changes = changes.into_iter().map(FileChange::into_owned).collect();
         self.patches.insert(&call_id, changes, bytes);
     }

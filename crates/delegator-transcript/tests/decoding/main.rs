@@ -12,6 +12,7 @@ mod documented_types;
 mod error_locations;
 mod hostile_test_output;
 mod idle_dialect;
+mod logs;
 mod mapping;
 mod mixed_dialects;
 mod over_long;

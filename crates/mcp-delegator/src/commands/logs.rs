@@ -22,7 +22,7 @@ pub struct Logs {
     /// Print new output until the task ends
     #[serde(default)]
     pub follow: bool,
-    /// Show all that commands printed, not only the first and the last lines
+    /// Show all that commands printed and all lines of edits, not only the first and the last ones
     #[serde(default)]
     pub full: bool,
     /// Print the agent's output unchanged
@@ -57,7 +57,8 @@ pub struct LogsOutput {
 }
 
 pub const SPEC: CommandSpec = CommandSpec {
-    details: "On a terminal: commands with their exit codes and what they printed, changed files and messages, in plain words. In a pipe: the agent's standard \
+    details: "On a terminal: commands with exit code, duration and what they printed, edits as short diffs, and messages, in plain words; durations and edits \
+              as far as the agent reports them. In a pipe: the agent's standard \
               output (the events) and standard error and the output of the verify command and of a fleet environment's setup script, in an envelope. --raw prints the events alone. \
               All are redacted, and available while the task runs.",
     open_ended: true,

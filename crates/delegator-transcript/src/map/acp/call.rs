@@ -78,6 +78,7 @@ impl Call {
             let change = |change: &FileChange<'_>| FileChange {
                 path: Text::owned(bounded(&change.path, MAX_PATH_BYTES)),
                 kind: change.kind,
+                diff: change.diff.clone().into_owned(),
             };
             self.changes = message.changes.iter().take(MAX_FILES).map(change).collect();
         }
@@ -186,6 +187,7 @@ impl Call {
             output: Text::owned(text),
             output_tail: None,
             output_bytes: output.map_or(0, |output| output.bytes),
+            duration_ms: None,
         }
     }
 
@@ -194,7 +196,7 @@ impl Call {
             return self.changes.clone();
         }
         let kind = if kind == ToolKind::Delete { ChangeKind::Delete } else { ChangeKind::Update };
-        let change = |path: &String| FileChange { path: Text::owned(path.as_str()), kind };
+        let change = |path: &String| FileChange::of_path(Text::owned(path.as_str()), kind);
         match self.locations.as_slice() {
             [] => self.input_path.iter().map(change).collect(),
             locations => locations.iter().map(change).collect(),
@@ -241,7 +243,7 @@ impl Call {
         ];
         let outputs = [Some(&self.streamed_output), self.output.as_ref(), self.content_text.as_ref()];
         texts.into_iter().flatten().chain(&self.locations).map(String::len).sum::<usize>()
-            + self.changes.iter().map(|change| change.path.len()).sum::<usize>()
+            + self.changes.iter().map(FileChange::stored_bytes).sum::<usize>()
             + outputs.into_iter().flatten().map(Output::stored_bytes).sum::<usize>()
     }
 }

@@ -8,6 +8,7 @@ use delegator_domain::named_enum;
 use serde::Deserialize;
 
 use crate::event::{ChangeKind, FileChange, Todo};
+use crate::file_diff;
 use crate::json::{Object, Text, Value};
 use crate::patch::patched_files;
 use crate::shell;
@@ -170,15 +171,19 @@ pub(super) fn plan_step(step: Value<'_>) -> Option<Todo<'_>> {
 /// The kind that codex-acp and Gemini CLI write, or whether there was a text before.
 fn file_change<'a>(diff: &Object<'a>) -> Option<FileChange<'a>> {
     let named = diff.object("_meta").and_then(|meta| meta.text("kind"));
-    let had_text = diff.text("oldText").is_some_and(|text| !text.is_empty());
+    let [old, new] = ["oldText", "newText"].map(|key| diff.text(key).unwrap_or_default());
     let kind = match named.as_ref().and_then(Text::simple) {
         Some("add") => ChangeKind::Add,
         Some("delete") => ChangeKind::Delete,
         Some("update") => ChangeKind::Update,
-        _ if had_text => ChangeKind::Update,
+        _ if !old.is_empty() => ChangeKind::Update,
         _ => ChangeKind::Add,
     };
-    Some(FileChange { path: diff.text("path")?, kind })
+    Some(FileChange {
+        path: diff.text("path")?,
+        kind,
+        diff: file_diff::between(&old.resolve(), &new.resolve()),
+    })
 }
 
 /// Removes the fence in which claude-acp encloses output.

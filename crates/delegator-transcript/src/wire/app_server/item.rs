@@ -46,7 +46,9 @@ fn details<'a>(kind: &str, fields: &Object<'a>) -> ItemDetails<'a> {
         "commandExecution" => {
             let exit_code = fields.first(&["exitCode"], Value::small_integer);
             let (command, output) = (text("command"), text("aggregatedOutput"));
-            ItemDetails::CommandExecution(CommandExecution::ended(command, output, exit_code))
+            let duration_ms = fields.integer("durationMs").and_then(|ms| u64::try_from(ms).ok());
+            let ended = CommandExecution::ended(command, output, exit_code);
+            ItemDetails::CommandExecution(CommandExecution { duration_ms, ..ended })
         }
         "fileChange" => ItemDetails::FileChange { changes: file_changes(fields) },
         "mcpToolCall" | "dynamicToolCall" => {

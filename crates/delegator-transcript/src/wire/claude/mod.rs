@@ -140,7 +140,7 @@ fn assistant_line<'a>(line: &Object<'a>) -> Option<ClaudeLine<'a>> {
         Some(match kind.simple()? {
             "text" => Block::Text(block.text("text")?),
             "thinking" => Block::Thinking(block.text("thinking")?),
-            "tool_use" => Block::ToolUse(tool::read_call(&block)?),
+            "tool_use" => Block::ToolUse(tool::read_call(&block, line)?),
             _ => return None,
         })
     })))

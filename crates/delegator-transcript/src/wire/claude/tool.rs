@@ -1,6 +1,7 @@
 //! Calls of tools, their results, and requests for permission to use a tool.
 
-use crate::event::Todo;
+use crate::event::{ChangeKind, Todo};
+use crate::file_diff;
 use crate::json::{Object, Text, Value};
 use crate::values::{read_suggestions, read_todos};
 
@@ -8,6 +9,8 @@ use crate::values::{read_suggestions, read_todos};
 pub struct ToolCall<'a> {
     pub id: Text<'a>,
     pub kind: ToolKind<'a>,
+    /// When the line was printed, in milliseconds of the day.
+    pub at_ms: Option<u64>,
 }
 
 #[derive(Clone, Debug)]
@@ -53,19 +56,31 @@ pub struct ToolResult<'a> {
     pub is_declined: bool,
     /// The file did not exist before.
     pub is_new_file: bool,
+    /// The changed lines of an edited file.
+    pub diff: Text<'a>,
     /// The command goes on after this result.
     pub is_running: bool,
     /// The number of a new step of the plan.
     pub task_id: Option<Text<'a>>,
     /// The result of an MCP server, raw JSON.
     pub structured: Option<&'a str>,
+    /// When the line was printed, in milliseconds of the day.
+    pub at_ms: Option<u64>,
 }
 
-pub(super) fn read_call<'a>(block: &Object<'a>) -> Option<ToolCall<'a>> {
+/// Reads a block of type `tool_use` of `line`.
+pub(super) fn read_call<'a>(block: &Object<'a>, line: &Object<'a>) -> Option<ToolCall<'a>> {
     let name = block.text("name")?;
     let input = block.object("input").unwrap_or_default();
     let kind = kind_of(&name, &input, block.raw("input"));
-    Some(ToolCall { id: block.text("id").unwrap_or_default(), kind })
+    Some(ToolCall { id: block.text("id").unwrap_or_default(), kind, at_ms: time_of(line) })
+}
+
+/// The time in `2026-11-15T18:54:52.557Z`; no command runs for a day.
+fn time_of(line: &Object<'_>) -> Option<u64> {
+    let timestamp = line.text("timestamp")?;
+    let number = |range: std::ops::Range<usize>| timestamp.simple()?.get(range)?.parse::<u64>().ok();
+    Some(((number(11..13)? * 60 + number(14..16)?) * 60 + number(17..19)?) * 1_000 + number(20..23)?)
 }
 
 pub(super) fn kind_of<'a>(name: &Text<'a>, input: &Object<'a>, raw: Option<&'a str>) -> ToolKind<'a> {
@@ -115,11 +130,23 @@ pub(super) fn read_result<'a>(block: &Object<'a>, line: &Object<'a>) -> Option<T
         is_error: block.is_true("is_error"),
         is_declined: is_declined.contains(&true),
         is_new_file: details.has_text("type", "create"),
+        diff: diff_in(&details),
         is_running: details.text("backgroundTaskId").is_some(),
         task_id: details.object("task").and_then(|task| task.first(&["id"], Value::text_or_json)),
         structured: details.raw("structuredContent"),
+        at_ms: time_of(line),
         call_id,
     })
+}
+
+/// The hunks of an edit, or the text of a new file.
+fn diff_in<'a>(details: &Object<'a>) -> Text<'a> {
+    let hunk = |hunk: Value<'a>| Some(Text::joined(hunk.object()?.list(&["lines"], Value::text), "\n"));
+    let hunks = details.list(&["structuredPatch"], hunk);
+    match details.text("content").filter(|_| details.has_text("type", "create")) {
+        Some(content) => file_diff::of_text(ChangeKind::Add, content),
+        None => file_diff::of_text(ChangeKind::Update, Text::joined(hunks, "\n@@\n")),
+    }
 }
 
 /// A string, or the texts of a list of blocks.
