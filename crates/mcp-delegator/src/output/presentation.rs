@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use delegator_config::Config;
 use delegator_domain::terminal;
+use delegator_engine::Variables;
 use serde_json::{Map, Value};
 
 use crate::error::AppError;
@@ -227,7 +228,7 @@ impl Presentation {
 
     /// How lines for a person look that are printed before the final output.
     pub fn body_style(&self) -> TextStyle {
-        if self.file.is_some() { TextStyle::default() } else { self.body_style }
+        if self.file.is_some() { self.body_style.plain() } else { self.body_style }
     }
 
     /// How an error looks that is printed without a document.
@@ -264,7 +265,7 @@ impl Presentation {
     }
 
     fn human(&self, outcome: &Outcome) -> RenderedOutput {
-        let style = if self.file_for(outcome).is_some() { TextStyle::default() } else { self.body_style };
+        let style = if self.file_for(outcome).is_some() { self.body_style.plain() } else { self.body_style };
         let data = outcome.output.data.as_ref();
         let mut document = data.map(|data| self.document(outcome, data)).unwrap_or_default();
         let printed = document.to_text(TextStyle::default());
@@ -381,6 +382,8 @@ impl Presentation {
 
 /// Lines are wrapped only on a terminal. `NO_COLOR` counts only without `--color`.
 fn text_style(process: &Process, color: ColorChoice, is_terminal: bool) -> TextStyle {
+    let variables = process.environment.iter().filter(|(name, _)| *name == "TZ");
+    let zone: Variables = variables.map(|(name, value)| (name.clone(), value.clone())).collect();
     let has_color = || process.variable("TERM").is_some_and(|terminal| terminal != "dumb");
     let can_color = || process.variable("NO_COLOR").is_none() && has_color();
     TextStyle {
@@ -390,6 +393,8 @@ fn text_style(process: &Process, color: ColorChoice, is_terminal: bool) -> TextS
             ColorChoice::Always => true,
             ColorChoice::Never => false,
         },
+        // A process has one reader, and makes a style for each of its two streams.
+        zone: Some(Box::leak(Box::new(zone))),
     }
 }
 

@@ -6,6 +6,7 @@
 use std::process::Command;
 
 use delegator_testkit::generated::assert_up_to_date;
+use delegator_testkit::program::output_of;
 use delegator_testkit::stage::{Stage, successful_turn, wait_until};
 use delegator_testkit::terminal::{TerminalSession, run_on_terminal_of};
 use rustix::process::{Pid, Signal, kill_process};
@@ -13,6 +14,7 @@ use serde_json::{Value, json};
 
 use crate::PROGRAM;
 const WIDTHS: [u16; 2] = [60, 100];
+const ZONE: &str = "EST5";
 
 const MESSAGE: &str = "I looked at the whole project and found that everything is fine, but there are some things that \
     you may want to improve:\n\n- the first one is long enough that it has to be wrapped on a narrow terminal\n- the second";
@@ -70,8 +72,8 @@ fn replace_after(line: &str, start: &str, count: usize, with: char) -> String {
 
 fn command(stage: &Stage, args: &[&str]) -> Command {
     let mut command = stage.world.command(args);
-    // Without a progress bar, which shows times.
-    command.env("TERM", "dumb");
+    // Without a progress bar, which shows times. The time zone is not that of the machine.
+    command.env("TERM", "dumb").env("TZ", ZONE);
     command
 }
 
@@ -162,6 +164,24 @@ fn failed_agents() {
     compare("run_timeout", |columns| {
         screen(&stage, columns, &["local", "run", "x", "--hard-timeout-sec", "1"])
     });
+}
+
+#[test]
+fn times_are_local_for_people_and_utc_for_programs_and_models() {
+    let limit = "You've hit your usage limit. Try again at Sep 23rd, 2027 8:13 AM UTC.";
+    let stage = Stage::with_script(PROGRAM, turn(&[json!({"turn_failed": limit})]));
+    let id = stage.exec(&[]);
+    stage.wait(&id);
+    let (local, utc) = ("2027-09-23 03:13", "2027-09-23T08:13:00.000Z");
+    for arguments in [&["results", id.as_str()][..], &["status"], &["queue", "pause"]] {
+        for (format, shown, other) in [("human", local, utc), ("markdown", utc, local), ("json", utc, local)]
+        {
+            let run = output_of(&mut command(&stage, &[arguments, &["--format", format]].concat()));
+            let text = run.stdout + &run.stderr;
+            // `status` says on a terminal only until when, in words.
+            assert!(text.contains(shown) && !text.contains(other), "{arguments:?} {format}: {text}");
+        }
+    }
 }
 
 #[test]

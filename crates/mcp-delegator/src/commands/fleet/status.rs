@@ -207,7 +207,7 @@ mod tests {
             stored_bytes: 5_500_000,
             schema_version: "1".to_owned(),
         };
-        let text = data.document().to_text(TextStyle { columns: Some(60), is_colored: false });
+        let text = data.document().to_text(TextStyle { columns: Some(60), ..TextStyle::default() });
         let expected = "1 worker, 0 of 16 slots busy, 3 queued
 
 oldest wait                       3 min

@@ -15,7 +15,6 @@ use crate::commands::terminal_prompt;
 use crate::output::data::conversation::QuestionData;
 use crate::output::data::task_line::{Clock, short_age};
 use crate::output::documents::conversation;
-use crate::output::documents::text::TextStyle;
 
 #[derive(Debug)]
 pub struct QuestionPrompt<'a> {
@@ -94,7 +93,8 @@ impl<'a> QuestionPrompt<'a> {
     }
 
     fn print(&self, document: &Document) {
-        self.context.screen.announce(&document.to_text(TextStyle::default()));
+        let screen = &self.context.screen;
+        screen.announce(&document.to_text(screen.presentation.body_style().plain()));
     }
 
     /// The question, its options with a number each, and how long it is open.

@@ -480,13 +480,10 @@ impl TreeOutput {
 fn points_table(points: &[PointOutput]) -> Option<Block> {
     let row = |point: &PointOutput| {
         let state = if point.is_undo { "before a restore" } else { "before the task" };
-        // Without the fraction of the second.
-        let created = cell(point.created_at.as_ref());
-        let created = created.split('.').next().unwrap_or_default().replace('T', " ");
         vec![
             point.task_id.clone(),
             cell(point.is_only_copy.as_ref()),
-            created,
+            cell(point.created_at.as_ref()),
             state.to_owned(),
             point.work_tree.clone(),
             point.modified_count.to_string(),
@@ -494,8 +491,7 @@ fn points_table(points: &[PointOutput]) -> Option<Block> {
             point.bytes.to_string(),
         ]
     };
-    let columns =
-        ["task", "only copy", "created (UTC)", "state", "work tree", "modified", "untracked", "bytes"];
+    let columns = ["task", "only copy", "created", "state", "work tree", "modified", "untracked", "bytes"];
     table(&columns, points.iter().map(row).collect())
 }
 

@@ -116,7 +116,7 @@ mod tests {
 
     #[test]
     fn file_content_cannot_control_the_terminal() {
-        let style = TextStyle { columns: Some(80), is_colored: true };
+        let style = TextStyle { columns: Some(80), is_colored: true, ..TextStyle::default() };
         let text = for_terminal(&String::from_utf8_lossy(DIFF), style);
         assert!(text.contains("\u{1b}[32m+new^Mx\u{1b}[0m\n"), "{text:?}");
         assert!(text.contains("\u{1b}[31m-old\u{1b}[0m\n") && !text.contains("[2J"), "{text:?}");

@@ -7,6 +7,7 @@ pub mod document;
 pub mod error;
 pub mod github_guide;
 pub mod human;
+pub mod local_time;
 pub mod markdown;
 pub mod meta_facts;
 pub mod status;

@@ -170,7 +170,8 @@ mod tests {
             ..StatusSnapshot::default()
         };
         let screen = |columns: usize| {
-            let text = snapshot.document().to_text(TextStyle { columns: Some(columns), is_colored: false });
+            let text =
+                snapshot.document().to_text(TextStyle { columns: Some(columns), ..TextStyle::default() });
             let widest = text.lines().map(textwrap::core::display_width).max();
             assert!(widest <= Some(columns), "{text}");
             format!("==== {columns} columns ====\n{text}\n")

@@ -7,19 +7,25 @@
 
 mod sections;
 
+use std::borrow::Cow;
+
 use anstyle::{AnsiColor, Style};
 use delegator_domain::terminal::{self, escape_line_breaks};
+use delegator_engine::Variables;
 use textwrap::core::display_width;
 
 use crate::error::suggestion::Suggestion;
 use crate::output::call_syntax::CallSyntax;
 use crate::output::documents::document::{Block, Document};
+use crate::output::documents::local_time::with_local_times;
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct TextStyle {
     /// Longer lines are wrapped; `None` if the text does not go to a terminal.
     pub columns: Option<usize>,
     pub is_colored: bool,
+    /// The variables with the reader's time zone; without them times stay in UTC.
+    pub zone: Option<&'static Variables>,
 }
 
 pub(super) const HEADING: Style = Style::new().bold();
@@ -31,6 +37,15 @@ impl TextStyle {
         } else {
             text.to_owned()
         }
+    }
+
+    /// For text in a file.
+    pub fn plain(self) -> TextStyle {
+        TextStyle { zone: self.zone, ..TextStyle::default() }
+    }
+
+    pub(super) fn localize(self, text: &str) -> Cow<'_, str> {
+        self.zone.map_or(Cow::Borrowed(text), |zone| with_local_times(text, zone))
     }
 
     pub fn wrap(self, text: &str) -> String {
@@ -63,6 +78,7 @@ impl TextStyle {
     /// The sentence, wrapped; its command stays on one line, so that it can be copied.
     pub(super) fn sentence(self, suggestion: &Suggestion) -> String {
         let sentence = CallSyntax::Commands.sentence(suggestion);
+        let sentence = self.localize(&sentence);
         let sentence = terminal::sanitize(&sentence);
         let command = suggestion.call.as_ref().and_then(|call| CallSyntax::Commands.render(call));
         let fixed = match command.map(|command| terminal::sanitize(&command).into_owned()) {
@@ -106,7 +122,7 @@ pub(super) fn state_style(word: &str) -> Style {
 
 /// A line that begins with `error:` or `warning:`.
 pub(super) fn labelled(style: TextStyle, label: &str, text: &str) -> String {
-    let line = style.wrap_after(&format!("{label}: "), text, 2);
+    let line = style.wrap_after(&format!("{label}: "), &style.localize(text), 2);
     match line.strip_prefix(label) {
         Some(rest) => format!("{}{rest}", style.paint(state_style(label).bold(), label)),
         None => line,
@@ -136,9 +152,8 @@ fn heading(title: &str, style: TextStyle) -> String {
 
 fn text_block(block: &Block, style: TextStyle) -> String {
     match block {
-        Block::Text(text) | Block::Verbatim(text) | Block::FinalMessage(text) => {
-            style.wrap(terminal::sanitize(text).trim_end())
-        }
+        Block::Text(text) => style.wrap(terminal::sanitize(&style.localize(text)).trim_end()),
+        Block::Verbatim(text) | Block::FinalMessage(text) => style.wrap(terminal::sanitize(text).trim_end()),
         Block::Facts(facts) => text_facts(facts, style),
         Block::Table { columns, rows } => table_text(columns, rows, style),
         // A person reads on with a larger limit or with `logs`.
@@ -166,7 +181,8 @@ fn text_facts(facts: &[(String, String)], style: TextStyle) -> String {
     let width = shown.clone().map(|(name, _)| display_width(name)).max().unwrap_or(0);
     let line = |(name, value): &(String, String)| {
         let start = format!("{name:<width$}  ");
-        style.wrap_after(&start, &escape_line_breaks(terminal::sanitize(value).trim_end()), width + 2)
+        let value = style.localize(value);
+        style.wrap_after(&start, &escape_line_breaks(terminal::sanitize(&value).trim_end()), width + 2)
     };
     let lines: Vec<String> = shown.map(line).collect();
     lines.join("\n")
@@ -180,7 +196,8 @@ const MIN_WIDTH: usize = 10;
 /// left out; then the widest ones shrink, and their cells are wrapped.
 fn table_text(columns: &[&str], rows: &[Vec<String>], style: TextStyle) -> String {
     let cells = |row: &Vec<String>| -> Vec<String> {
-        row.iter().map(|cell| escape_line_breaks(terminal::sanitize(cell).trim_end())).collect()
+        let cells = row.iter().map(|cell| style.localize(cell));
+        cells.map(|cell| escape_line_breaks(terminal::sanitize(&cell).trim_end())).collect()
     };
     let header: Vec<String> = columns.iter().map(|column| column.to_uppercase()).collect();
     let rows: Vec<Vec<String>> = rows.iter().map(cells).collect();
@@ -265,7 +282,7 @@ mod tests {
     use super::*;
     use crate::error::suggestion::NextCall;
 
-    const NARROW: TextStyle = TextStyle { columns: Some(20), is_colored: false };
+    const NARROW: TextStyle = TextStyle { columns: Some(20), is_colored: false, zone: None };
 
     fn text(block: Block, style: TextStyle) -> String {
         Document::default().block(block).to_text(style)
@@ -302,7 +319,7 @@ mod tests {
 
     #[test]
     fn only_headings_and_states_are_coloured() {
-        let colored = TextStyle { columns: None, is_colored: true };
+        let colored = TextStyle { is_colored: true, ..TextStyle::default() };
         let document = Document::titled("Task T-1 failed")
             .text("failed")
             .block(Block::Facts(vec![("state".into(), "failed".into())]));
@@ -310,6 +327,26 @@ mod tests {
         let red = "\u{1b}[1m\u{1b}[31mfailed\u{1b}[0m";
         assert_eq!(text, format!("\u{1b}[1mTask T-1\u{1b}[0m {red}\n\nfailed\n\nstate  failed"));
         assert!(!document.to_text(TextStyle::default()).contains('\u{1b}'));
+    }
+
+    #[test]
+    fn times_are_local_except_in_the_words_of_an_agent() {
+        let zone: &Variables = Box::leak(Box::new(vec![("TZ".into(), "EST5".into())]));
+        let time = "2026-11-19T14:05:00.000Z";
+        let document = Document::default()
+            .text(format!("until {time}"))
+            .block(Block::facts([("retry at", Some(time.to_owned()))]))
+            .table(&["expires"], vec![vec![time.to_owned()]])
+            .block(Block::Advice(format!("Try again at {time}.").into()))
+            .quote("agent:", time);
+        let shown = document.to_text(TextStyle { zone: Some(zone), ..TextStyle::default() });
+        assert_eq!(
+            (shown.matches("2026-11-19 09:05").count(), shown.matches(time).count()),
+            (4, 1),
+            "{shown}"
+        );
+        let markdown = document.to_markdown(CallSyntax::Commands);
+        assert_eq!(markdown.matches(time).count(), 5, "{markdown}");
     }
 
     #[test]
@@ -321,7 +358,7 @@ mod tests {
     }
 
     fn style(columns: usize) -> TextStyle {
-        TextStyle { columns: Some(columns), is_colored: false }
+        TextStyle { columns: Some(columns), ..TextStyle::default() }
     }
 
     #[test]
@@ -342,7 +379,7 @@ mod tests {
     #[test]
     fn states_are_coloured() {
         let rows = vec![vec!["T-1".to_owned(), "failed".to_owned(), "x".to_owned()]];
-        let colored = TextStyle { columns: None, is_colored: true };
+        let colored = TextStyle { is_colored: true, ..TextStyle::default() };
         let table = table_text(&["ended", "state", "task"], &rows, colored);
         assert!(table.ends_with("T-1    \u{1b}[31mfailed\u{1b}[0m  x"), "{table:?}");
     }

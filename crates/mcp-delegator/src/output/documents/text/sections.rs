@@ -128,7 +128,7 @@ mod tests {
     }
 
     fn shown(lines: Vec<SectionLine>, columns: Option<usize>) -> String {
-        text(&[LineSection { heading: "Recent", lines }], TextStyle { columns, is_colored: false })
+        text(&[LineSection { heading: "Recent", lines }], TextStyle { columns, ..TextStyle::default() })
     }
 
     #[test]
