@@ -191,7 +191,10 @@ fn warnings(diff: &TaskDiff, is_running: bool) -> Vec<Warning> {
 
 impl CommandData for TaskDiffData {
     fn document(&self) -> Document {
-        let totals = diff_text::totals(self.file_count, self.lines_added, self.lines_deleted);
+        let totals = match self.file_count {
+            0 => "none".to_owned(),
+            files => diff_text::totals(files, self.lines_added, self.lines_deleted),
+        };
         let row = |file: &FileDiffData| {
             let name = match &file.old_path {
                 Some(old) => format!("{old} => {}", file.path),

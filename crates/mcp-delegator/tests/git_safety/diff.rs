@@ -102,6 +102,24 @@ fn the_diff_of_a_worktree_can_be_shown_before_and_after_it_is_applied() {
 }
 
 #[test]
+fn the_diff_of_a_task_without_changes_is_empty_only_in_a_pipe() {
+    let stage = Stage::in_a_repository(&[json!({"message": "I fixed leap.sh."})]);
+    let id = stage.run_writing_task();
+    let nothing = format!("Task {id} changed nothing.");
+    for more in [&[][..], &["--stat"], &["--name-only"]] {
+        let shown = run_on_terminal(stage.world.command([&["diff", id.as_str()], more].concat()));
+        assert_eq!((shown.exit, shown.stdout.trim_end()), (Some(0), nothing.as_str()), "{more:?}");
+    }
+    let markdown = stage.world.run(["diff", &id, "--format", "markdown"]).stdout;
+    assert_eq!(markdown.trim_end(), format!("# Changes of {id}: none"));
+    let piped = stage.world.run(["diff", &id]);
+    assert_eq!((piped.exit, piped.stdout.as_str(), piped.stderr.as_str()), (Some(0), "", ""));
+    // The message of the agent is prose: the summary has what was observed.
+    let results = stage.run_json(&["results", &id]);
+    assert_eq!(results["data"]["summary"], "Changed nothing", "{results}");
+}
+
+#[test]
 fn on_a_terminal_the_diff_goes_through_the_pager_without_control_sequences() {
     let steps = [json!({"write_file": {"path": "new.txt", "text": "\u{1b}]0;title\u{7}agent\n"}})];
     let stage = Stage::in_a_repository(&steps);
