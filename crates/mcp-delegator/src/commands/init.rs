@@ -18,7 +18,8 @@ use crate::commands::init::agent_choice::AgentChoice;
 use crate::commands::prelude::*;
 use crate::commands::setup::clients::{self, Client, ClientState};
 use crate::commands::setup::hosts::{Host, Registration};
-use crate::commands::setup::{APPROVAL_QUESTION, path_warning, plan, registration};
+use crate::commands::setup::plan::plan;
+use crate::commands::setup::{Registered, approval_question, path_warning, registration};
 use crate::commands::terminal_prompt;
 use crate::output::call_syntax::CallSyntax;
 use crate::output::data::warnings;
@@ -37,7 +38,7 @@ pub struct Init {
     /// Register only with these clients (default: those found here)
     #[schemars(extend("default" = null))]
     pub clients: Vec<Host>,
-    /// Let Codex call the tools without asking; `codex exec` needs this
+    /// Let Codex and Claude Code call the tools without asking; `codex exec` and `claude -p` need this
     pub approve_tools: bool,
     /// Do not register with any client
     pub skip_clients: bool,
@@ -149,11 +150,12 @@ impl InputRules for Init {
             let problem = "cannot be given together with clients";
             problems.push(Problem::invalid("skip_clients", problem));
         }
-        let registers_codex = self.clients.is_empty() || self.clients.contains(&Host::Codex);
-        if self.approve_tools && (self.skip_clients || !registers_codex) {
-            let problem = "is a setting of Codex, which would not be registered";
+        let can_approve = |host: &Host| host.unattended_command().is_some();
+        let has_setting = self.clients.is_empty() || self.clients.iter().any(can_approve);
+        if self.approve_tools && (self.skip_clients || !has_setting) {
+            let problem = "is a setting of Codex and Claude Code, which would not be registered";
             let problem = Problem::invalid("approve_tools", problem);
-            problems.push(problem.suggest(Some("Name the client codex, or leave it out.")));
+            problems.push(problem.suggest(Some("Name the client codex or claude-code, or leave it out.")));
         }
         problems
     }
@@ -257,14 +259,15 @@ fn choices(
     let titles: Vec<&str> = found.iter().filter(is_new).map(|client| client.title).collect();
     let question = format!("Register this server with {}?", titles.join(", "));
     let registers = can_register && (titles.is_empty() || terminal_prompt::confirm(context, &question, true));
-    let needs_approval = |client: &Client| {
-        client.host == Host::Codex && client.is_editable() && client.has_tool_approval != Some(true)
+    let needs_approval = |client: &&Client| {
+        let has_setting = client.host.unattended_command().is_some();
+        has_setting && client.is_editable() && client.has_tool_approval != Some(true)
     };
+    let unapproved: Vec<Host> = found.iter().filter(needs_approval).map(|client| client.host).collect();
     // The first question was the one about the agent; `setup` asks this one.
-    let may_approve =
-        registers && !input.approve_tools && !agent.was_asked && found.iter().any(needs_approval);
-    let approves_tools =
-        input.approve_tools || (may_approve && terminal_prompt::confirm(context, APPROVAL_QUESTION, false));
+    let may_approve = registers && !agent.was_asked && !unapproved.is_empty();
+    let approves_tools = input.approve_tools
+        || (may_approve && terminal_prompt::confirm(context, &approval_question(&unapproved), false));
     let question = format!(
         "Run a first task in {}? An agent reads this directory and describes the project; it cannot change anything.",
         context.process.current_dir.display()
@@ -308,8 +311,8 @@ fn register_step(
         progress.add(&name, StepStatus::Skipped, "already registered by URL", None);
         return;
     }
-    // Only Codex has the setting, and one answer holds for all clients.
-    let approves_tools = new.approves_tools && client.host == Host::Codex;
+    // One answer holds for all clients that have the setting.
+    let approves_tools = new.approves_tools && client.host.unattended_command().is_some();
     let plan = match plan(context, client.host, &Registration { approves_tools, ..new.clone() }) {
         Ok(plan) => plan,
         // The user did not name this client, so its file is not a reason to fail.
@@ -320,29 +323,29 @@ fn register_step(
         }
         Err(error) => return progress.fail(&name, error),
     };
-    if input.dry_run && plan.is_change() {
-        progress.add(&name, StepStatus::Planned, format!("would {}", change(client, "add", "update")), None);
-        return;
-    }
-    match plan.write(context) {
-        Ok(registered) => {
-            let next = Some(registered.next.join(" ")).filter(|next| !next.is_empty());
-            let (status, message) = if registered.is_changed {
-                (StepStatus::Done, change(client, "added", "updated"))
-            } else {
-                (StepStatus::Skipped, "already registered".to_owned())
-            };
-            progress.add(&name, status, message, next);
-        }
-        Err(error) => progress.fail(&name, error),
+    let registered = match plan.write(context, input.dry_run) {
+        Ok(registered) => registered,
+        Err(error) => return progress.fail(&name, error),
+    };
+    let verbs = if input.dry_run { ["would add", "would update"] } else { ["added", "updated"] };
+    let next = Some(registered.next.join(" ")).filter(|next| !next.is_empty());
+    match (changes(client, &registered, verbs), input.dry_run) {
+        (None, _) => progress.add(&name, StepStatus::Skipped, "already registered", next),
+        (Some(changes), true) => progress.add(&name, StepStatus::Planned, changes, None),
+        (Some(changes), false) => progress.add(&name, StepStatus::Done, changes, next),
     }
 }
 
-fn change(client: &Client, adds: &str, updates: &str) -> String {
-    match client.state {
+/// What was changed in the files of a client, or would be; `None` if nothing.
+fn changes(client: &Client, registered: &Registered, [adds, updates]: [&str; 2]) -> Option<String> {
+    let entry = registered.edited.is_changed.then(|| match client.state {
         ClientState::Registered => format!("{updates} the entry in {}", client.file),
         _ => format!("{adds} an entry in {}", client.file),
-    }
+    });
+    let permission = registered.permission.iter().filter(|permission| permission.edited.is_changed);
+    let permission = permission.map(|it| format!("{adds} a permission in {}", it.edited.file));
+    let changes: Vec<String> = entry.into_iter().chain(permission).collect();
+    (!changes.is_empty()).then(|| changes.join(" and "))
 }
 
 fn task_step(

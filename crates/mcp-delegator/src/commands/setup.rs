@@ -5,27 +5,22 @@
 //! user's consent.
 
 pub mod clients;
+mod file_edit;
 pub mod hosts;
+pub mod plan;
 pub mod program_path;
 mod removal;
 
-use std::fs;
-use std::io::{self, Write};
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
-
-use delegator_config::{KEYS, Origin, ValueKind, environments, replace_text};
+use delegator_config::{KEYS, Origin, ValueKind, environments};
 
 use crate::commands::prelude::*;
-use crate::commands::setup::clients::{Client, config_file, is_host_directory};
-use crate::commands::setup::hosts::{Edit, EntryError, Host, Registration};
+use crate::commands::setup::clients::{Client, config_file, settings_file};
+use crate::commands::setup::file_edit::EditedFile;
+use crate::commands::setup::hosts::{Host, Registration, permissions};
+use crate::commands::setup::plan::plan;
 use crate::commands::terminal_prompt;
 
-const BACKUP: &str = ".before-mcp-delegator";
 const REMOVED: &str = "host_removed";
-const MAX_BACKUPS: u32 = 1000;
-
-pub const APPROVAL_QUESTION: &str = "Codex asks you before it calls a tool that changes something, and `codex exec` refuses such calls. \
-     Let Codex call the tools of this server without asking?";
 
 #[derive(Debug, Clone, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(default)]
@@ -42,7 +37,7 @@ pub struct Setup {
     /// Toolsets to register: local, cloud, registry, worktree, extra, codex-compat (default: those that can be used)
     #[schemars(extend("default" = null))]
     pub toolsets: Vec<String>,
-    /// Let Codex call the tools without asking; `codex exec` needs this
+    /// Let Codex or Claude Code call the tools without asking; `codex exec` and `claude -p` need this
     pub approve_tools: bool,
 }
 
@@ -60,18 +55,46 @@ pub struct SetupOutput {
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct Registered {
     pub host: Host,
-    /// Configuration file of the client
-    pub file: String,
-    /// The file was changed
-    pub is_changed: bool,
-    /// Backup of the previous content
-    pub backup: Option<String>,
+    #[serde(flatten)]
+    pub edited: EditedFile,
     /// The entry, as a complete file
     pub entry: String,
     /// The client calls the tools without asking; only of clients that have such a setting
     pub has_tool_approval: Option<bool>,
+    /// The permission to do so, and its file, if the call concerns it and it is not part of the entry
+    pub permission: Option<Permission>,
     /// What to do next
     pub next: Vec<String>,
+}
+
+#[serde_with::skip_serializing_none]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct Permission {
+    #[serde(flatten)]
+    pub edited: EditedFile,
+    /// The permission, as a complete file
+    pub entry: String,
+}
+
+impl Permission {
+    fn of(edited: EditedFile) -> Permission {
+        Permission { edited, entry: permissions::sample() }
+    }
+}
+
+impl Registered {
+    fn files(&self) -> impl Iterator<Item = &EditedFile> {
+        [&self.edited].into_iter().chain(self.permission.as_ref().map(|permission| &permission.edited))
+    }
+
+    /// The names of the files that were changed, or would be; empty if there are none.
+    fn changed_files(&self) -> String {
+        file_names(self.files().filter(|edited| edited.is_changed))
+    }
+}
+
+fn file_names<'a>(files: impl Iterator<Item = &'a EditedFile>) -> String {
+    files.map(|edited| edited.file.as_str()).collect::<Vec<_>>().join(" and ")
 }
 
 pub const SPEC: CommandSpec = CommandSpec {
@@ -98,9 +121,9 @@ pub const SPEC: CommandSpec = CommandSpec {
 impl InputRules for Setup {
     fn problems(&self) -> Vec<Problem> {
         let mut problems = Vec::new();
-        if self.approve_tools && self.host != Some(Host::Codex) {
-            let problem = Problem::invalid("approve_tools", "is a setting of Codex only");
-            problems.push(problem.suggest(Some("Give the client codex, or leave it out.")));
+        if self.approve_tools && self.host.is_none_or(|host| host.unattended_command().is_none()) {
+            let problem = Problem::invalid("approve_tools", "is a setting of Codex and Claude Code only");
+            problems.push(problem.suggest(Some("Give the client codex or claude-code, or leave it out.")));
         }
         if self.print && self.host.is_none() {
             problems.push(
@@ -158,16 +181,23 @@ pub fn run(context: &Context<'_>, input: Setup) -> Result<CommandOutput, AppErro
         sample(context, host, &registration)?
     } else {
         if !registration.approves_tools && may_ask_for_approval(context, host)? {
-            registration.approves_tools = terminal_prompt::confirm(context, APPROVAL_QUESTION, false);
+            registration.approves_tools =
+                terminal_prompt::confirm(context, &approval_question(&[host]), false);
         }
-        plan(context, host, &registration)?.write(context)?
+        plan(context, host, &registration)?.write(context, false)?
     };
-    let message = match (input.print, registered.is_changed) {
-        (true, _) => format!("Add this entry to {}", registered.file),
-        (false, true) => format!("{} was changed", registered.file),
-        (false, false) => format!("{} already contains the entry", registered.file),
+    let message = match (input.print, registered.changed_files()) {
+        (true, _) if registered.permission.is_some() => {
+            format!("Add these entries to {}", file_names(registered.files()))
+        }
+        (true, _) => format!("Add this entry to {}", registered.edited.file),
+        (false, files) if files.is_empty() => {
+            format!("{} already contains the entry", registered.edited.file)
+        }
+        (false, files) => format!("Changed: {files}"),
     };
-    let entry = registered.entry.clone();
+    let permission = registered.permission.as_ref().map(|permission| permission.entry.as_str());
+    let entry = registered.entry.clone() + permission.unwrap_or_default();
     let data = SetupOutput { registered: Some(registered), clients: None };
     let output = CommandOutput::done(data).raw(entry).message(message);
     Ok(output.warn(path_warning(context, &registration)))
@@ -175,10 +205,10 @@ pub fn run(context: &Context<'_>, input: Setup) -> Result<CommandOutput, AppErro
 
 fn removed(context: &Context<'_>, host: Host, dry_run: bool) -> Result<CommandOutput, AppError> {
     let removed = removal::remove(context, host, dry_run)?;
-    let message = match (removed.is_changed, dry_run) {
-        (false, _) => format!("{} has no entry of this server", removed.file),
-        (true, true) => format!("The entry would be removed from {}", removed.file),
-        (true, false) => format!("The entry was removed from {}", removed.file),
+    let message = match (removed.changed_files(), dry_run) {
+        (files, _) if files.is_empty() => format!("{} has no entry of this server", removed.edited.file),
+        (files, true) => format!("The entry would be removed from {files}"),
+        (files, false) => format!("The entry was removed from {files}"),
     };
     let output = CommandOutput::done(SetupOutput { registered: Some(removed), clients: None });
     let output = CommandOutput { shape: Some(Shape::Action(REMOVED)), dry_run, ..output };
@@ -186,11 +216,24 @@ fn removed(context: &Context<'_>, host: Host, dry_run: bool) -> Result<CommandOu
 }
 
 fn may_ask_for_approval(context: &Context<'_>, host: Host) -> Result<bool, AppError> {
-    if host != Host::Codex || !terminal_prompt::can_answer(context) {
+    if host.unattended_command().is_none() || !terminal_prompt::can_answer(context) {
         return Ok(false);
     }
     let client = clients::find(context.process, host)?;
     Ok(client.is_editable() && client.has_tool_approval != Some(true))
+}
+
+/// The question whether these clients may call the tools without asking; each has an unattended command.
+pub fn approval_question(hosts: &[Host]) -> String {
+    let asks = |host: &Host| {
+        let (title, command) = (host.title(), host.unattended_command()?);
+        Some(format!(
+            "{title} asks you before it calls a tool that changes something, and `{command}` refuses such calls. "
+        ))
+    };
+    let titles: Vec<&str> = hosts.iter().map(|host| host.title()).collect();
+    let asks: String = hosts.iter().filter_map(asks).collect();
+    format!("{asks}Let {} call the tools of this server without asking?", titles.join(" and "))
 }
 
 fn list_clients(context: &Context<'_>) -> Result<CommandOutput, AppError> {
@@ -254,72 +297,15 @@ pub fn path_warning(context: &Context<'_>, registration: &Registration) -> Optio
 }
 
 fn sample(context: &Context<'_>, host: Host, new: &Registration) -> Result<Registered, AppError> {
+    let settings = settings_file(context.process, host)?.filter(|_| new.approves_tools);
     Ok(Registered {
         host,
-        file: config_file(context.process, host)?.display().to_string(),
-        is_changed: false,
-        backup: None,
+        edited: EditedFile::unchanged(&config_file(context.process, host)?),
         entry: host.sample(new),
-        has_tool_approval: (host == Host::Codex).then_some(new.approves_tools),
+        has_tool_approval: host.unattended_command().map(|_| new.approves_tools),
+        permission: settings.map(|file| Permission::of(EditedFile::unchanged(&file))),
         next: Vec::new(),
     })
-}
-
-#[derive(Debug)]
-pub struct Plan {
-    host: Host,
-    file: PathBuf,
-    before: Option<String>,
-    edit: Edit,
-}
-
-pub fn plan(context: &Context<'_>, host: Host, new: &Registration) -> Result<Plan, AppError> {
-    let file = config_file(context.process, host)?;
-    let before = read_config(host, &file)?;
-    let edit = host.edit(before.as_deref().unwrap_or_default(), new);
-    let edit = edit.map_err(|error| edit_error(error, host, &file))?;
-    Ok(Plan { host, file, before, edit })
-}
-
-impl Plan {
-    pub fn is_change(&self) -> bool {
-        self.edit != Edit::Unchanged
-    }
-
-    /// Writes the file, if it changes. The answer describes the entry that the file then contains.
-    pub fn write(self, context: &Context<'_>) -> Result<Registered, AppError> {
-        let Plan { host, file, before, edit } = self;
-        let (after, is_changed) = match &edit {
-            Edit::Unchanged => (before.as_deref().unwrap_or_default(), false),
-            Edit::Changed(after) => (after.as_str(), true),
-        };
-        let entry = host.registered_entry(after).map_err(|error| edit_error(error, host, &file))?;
-        let entry =
-            entry.ok_or_else(|| AppError::new(ErrorCode::Internal, "The edited file has no entry."))?;
-        let backup = if is_changed {
-            write_config(&file, before.as_deref(), after).map_err(|error| file_error(&file, &error))?
-        } else {
-            None
-        };
-        let has_tool_approval = (host == Host::Codex).then_some(entry.approves_tools);
-        let mut next = next_steps(host, is_changed, has_tool_approval);
-        next.extend(cloud_tools_hint(has_environments(context), &entry.args, host.name()));
-        let entry = Registration {
-            command: entry.command.unwrap_or_default(),
-            args: entry.args,
-            replaces_args: false,
-            approves_tools: entry.approves_tools,
-        };
-        Ok(Registered {
-            host,
-            file: file.display().to_string(),
-            is_changed,
-            backup: backup.map(|backup| backup.display().to_string()),
-            entry: host.sample(&entry),
-            has_tool_approval,
-            next,
-        })
-    }
 }
 
 fn next_steps(host: Host, is_changed: bool, has_tool_approval: Option<bool>) -> Vec<String> {
@@ -327,96 +313,13 @@ fn next_steps(host: Host, is_changed: bool, has_tool_approval: Option<bool>) -> 
     if is_changed {
         steps.push(format!("Restart {}.", host.title()));
     }
-    if has_tool_approval == Some(false) {
+    if let (Some(command), Some(false)) = (host.unattended_command(), has_tool_approval) {
         steps.push(format!(
-            "`codex exec` refuses tools that change something. To allow them, run 'mcp-delegator setup {} --approve-tools'.",
+            "`{command}` refuses tools that change something. To allow them, run 'mcp-delegator setup {} --approve-tools'.",
             host.name()
         ));
     }
     steps
-}
-
-fn read_if_present(file: &Path) -> Result<Option<String>, AppError> {
-    match fs::read_to_string(file) {
-        Ok(text) => Ok(Some(text)),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(file_error(file, &error)),
-    }
-}
-
-/// Content of the client's file; `None` if only its directory exists.
-fn read_config(host: Host, file: &Path) -> Result<Option<String>, AppError> {
-    match read_if_present(file)? {
-        Some(text) => Ok(Some(text)),
-        None if is_host_directory(file) => Ok(None),
-        None => {
-            let message =
-                format!("{} is not found: the file {} does not exist.", host.title(), file.display());
-            let print = NextCall::new(&["setup"]).with("host", host.name()).with("print", true);
-            let text =
-                "Check that it is installed and start it once. Or print the entry and add it by hand: {call}";
-            Err(AppError::new(ErrorCode::NotFound, message)
-                .context("path", file.display().to_string())
-                .suggest_call(text, print))
-        }
-    }
-}
-
-fn write_config(file: &Path, before: Option<&str>, after: &str) -> io::Result<Option<PathBuf>> {
-    let Some(before) = before else {
-        replace_text(file, after, 0o600)?;
-        return Ok(None);
-    };
-    let mode = file.metadata()?.permissions().mode() & 0o777;
-    let backup = write_backup(file, before, mode)?;
-    replace_text(file, after, mode)?;
-    Ok(Some(backup))
-}
-
-/// Saves the text beside the file, under a name that does not exist yet.
-fn write_backup(file: &Path, text: &str, mode: u32) -> io::Result<PathBuf> {
-    for number in 1..=MAX_BACKUPS {
-        let mut backup = file.as_os_str().to_owned();
-        backup.push(BACKUP);
-        if number > 1 {
-            backup.push(format!(".{number}"));
-        }
-        match fs::OpenOptions::new().write(true).create_new(true).mode(mode).open(&backup) {
-            Ok(mut created) => {
-                created.write_all(text.as_bytes())?;
-                created.sync_all()?;
-                return Ok(backup.into());
-            }
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Err(io::Error::other(format!("there are {MAX_BACKUPS} backups already; remove the oldest")))
-}
-
-fn file_error(file: &Path, error: &io::Error) -> AppError {
-    match error.kind() {
-        io::ErrorKind::PermissionDenied => {
-            let message = format!("You do not have permission to read and write {}.", file.display());
-            AppError::new(ErrorCode::PermissionDenied, message).context("path", file.display().to_string())
-        }
-        _ => io_error(&format!("Changing {}", file.display()), error),
-    }
-}
-
-fn edit_error(error: EntryError, host: Host, file: &Path) -> AppError {
-    let advice = match &error {
-        EntryError::WithoutCommand { .. } => {
-            "Nothing was changed. Remove the entry first if the client should start the server itself.".into()
-        }
-        EntryError::Unreadable { .. } | EntryError::CannotEdit { .. } => {
-            let print = NextCall::new(&["setup"]).with("host", host.name()).with("print", true);
-            Suggestion::with_call("Nothing was changed. Print the entry and add it by hand: {call}", print)
-        }
-    };
-    AppError::new(ErrorCode::ConfigInvalid, format!("{}: {error}.", file.display()))
-        .context("path", file.display().to_string())
-        .suggest(advice)
 }
 
 impl CommandData for SetupOutput {
@@ -433,13 +336,18 @@ impl CommandData for SetupOutput {
                 .text("Register this server with one of them: mcp-delegator setup CLIENT");
         }
         let Some(registered) = &self.registered else { return Document::default() };
-        let document = Document::default()
-            .block(Block::facts([
-                ("file", Some(registered.file.clone())),
-                ("changed", Some(registered.is_changed.to_string())),
-                ("backup", registered.backup.clone()),
-            ]))
-            .block(Block::Verbatim(registered.entry.clone()));
+        let described = |document: Document, edited: &EditedFile, entry: &str| {
+            let facts = Block::facts([
+                ("file", Some(edited.file.clone())),
+                ("changed", Some(edited.is_changed.to_string())),
+                ("backup", edited.backup.clone()),
+            ]);
+            document.block(facts).block(Block::Verbatim(entry.to_owned()))
+        };
+        let document = described(Document::default(), &registered.edited, &registered.entry);
+        let document = document.with(registered.permission.as_ref(), |document, permission| {
+            described(document, &permission.edited, &permission.entry)
+        });
         let steps = registered.next.iter().cloned();
         steps.fold(document, |document, step| document.text(step))
     }

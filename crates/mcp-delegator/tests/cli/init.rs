@@ -312,6 +312,25 @@ fn init_asks_once_which_of_several_agents_to_use() {
 }
 
 #[test]
+fn one_answer_approves_the_tools_for_all_clients_that_ask() {
+    let world = world_with_two_agents();
+    world.write("home/.codex/config.toml", "");
+    world.write("home/.claude.json", "{}");
+    let args = ["init", "--agent", "first", "--skip-task"];
+    let mut terminal = TerminalSession::start_interactive(world.command(args));
+    for (question, answer) in [("Cursor? [Y/n]", "y\n"), ("Let Claude Code and Codex call", "y\n")] {
+        terminal.wait_for_text(question);
+        terminal.type_text(answer);
+    }
+    let shown = terminal.wait();
+    assert!(shown.exit == Some(0) && shown.stdout.contains("a permission in"), "{shown:?}");
+    assert!(read_text(&world.home().join(".codex/config.toml")).contains("approval_mode = \"approve\""));
+    assert!(read_text(&world.home().join(".claude/settings.json")).contains("mcp__mcp-delegator"));
+    let again = TerminalSession::start_interactive(world.command(args)).wait().stdout;
+    assert!(!again.contains("[y/N]"), "{again}");
+}
+
+#[test]
 fn init_takes_the_agent_from_a_flag_and_refuses_one_that_is_not_ready() {
     let world = world_with_two_agents();
     let args = ["init", "--yes", "--skip-task", "--agent"];

@@ -1,7 +1,7 @@
 //! `setup` adds one entry to the configuration file of an MCP client and changes nothing else.
 
 use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
 use delegator_testkit::program::{World, durable_dir, output_of, read_text, wait_for_output};
@@ -215,6 +215,81 @@ fn tool_approval_needs_consent() {
     assert!(!set_up(&[], Some("\n")).0);
     let refused = world().run(["setup", "cursor", "--approve-tools"]);
     assert_eq!(refused.exit, Some(2), "{refused:?}");
+}
+
+/// A world with Claude Code, and the path of its settings.
+fn world_with_claude_code() -> (World, PathBuf) {
+    let world = world();
+    world.write("home/.claude.json", "{}");
+    let settings = world.home().join(".claude/settings.json");
+    (world, settings)
+}
+
+#[test]
+fn claude_code_gets_a_permission_in_its_settings_and_loses_it_again() {
+    let (world, settings) = world_with_claude_code();
+    let plain = world.run(["setup", "claude-code"]).json()["data"].clone();
+    assert_eq!((&plain["has_tool_approval"], &plain["permission"]), (&json!(false), &Value::Null), "{plain}");
+    assert!(plain["next"].to_string().contains("setup claude-code --approve-tools"), "{plain}");
+    assert!(!settings.exists());
+
+    let before = "{\n  \"permissions\": {\n    \"allow\": [\n      \"Bash(ls:*)\"\n    ]\n  }\n}\n";
+    let after = before.replace("*)\"", "*)\",\n      \"mcp__mcp-delegator\"");
+    world.write("home/.claude/settings.json", before);
+    let data = world.run(["setup", "claude-code", "--approve-tools"]).json()["data"].clone();
+    assert_eq!((&data["is_changed"], &data["has_tool_approval"]), (&json!(false), &json!(true)), "{data}");
+    let permission = &data["permission"];
+    assert_eq!((&permission["file"], &permission["is_changed"]), (&json!(settings), &json!(true)), "{data}");
+    assert_eq!(read_text(Path::new(permission["backup"].as_str().unwrap())), before);
+    assert_eq!(read_text(&settings), after);
+    let again = world.run(["setup", "claude-code", "--approve-tools"]).json()["data"].clone();
+    assert_eq!(again["permission"]["is_changed"], false, "{again}");
+    assert_eq!(world.run(["setup"]).json()["data"]["clients"][0]["has_tool_approval"], true);
+
+    let planned = world.run(["setup", "claude-code", "--remove", "--dry-run"]).json()["data"].clone();
+    assert_eq!(planned["permission"]["is_changed"], true, "{planned}");
+    assert_eq!(read_text(&settings), after);
+    let shown = run_on_terminal(world.command(["setup", "claude-code", "--remove"])).stdout;
+    assert!(shown.matches("changed  true").count() == 2 && shown.contains("settings.json"), "{shown}");
+    assert_eq!(read_text(&settings), before);
+    assert!(!read_text(&world.home().join(".claude.json")).contains("mcp-delegator"));
+}
+
+#[test]
+fn invalid_settings_of_claude_code_are_refused_before_anything_is_written() {
+    let (world, settings) = world_with_claude_code();
+    world.write("home/.claude/settings.json", "{ // mine\n}\n");
+    let run = world.run(["setup", "claude-code", "--approve-tools"]);
+    assert_eq!((run.exit, &run.json()["error"]["code"]), (Some(4), &json!("CONFIG_INVALID")), "{run:?}");
+    assert!(run.json()["error"]["message"].as_str().unwrap().contains("settings.json"), "{run:?}");
+    assert_eq!(read_text(&world.home().join(".claude.json")), "{}");
+    assert_eq!(world.run(["setup", "claude-code"]).exit, Some(0), "the settings are not needed");
+    let registered = read_text(&world.home().join(".claude.json"));
+    assert_eq!(world.run(["setup", "claude-code", "--remove"]).exit, Some(4));
+    assert_eq!(read_text(&world.home().join(".claude.json")), registered);
+    assert_eq!(read_text(&settings), "{ // mine\n}\n");
+}
+
+#[test]
+fn the_permission_is_printed_and_asked_for_and_follows_the_directory_of_claude_code() {
+    let (world, settings) = world_with_claude_code();
+    let printed = world.run(["setup", "claude-code", "--print", "--approve-tools"]).stdout;
+    let documents: Vec<Value> =
+        serde_json::Deserializer::from_str(&printed).into_iter().map(Result::unwrap).collect();
+    assert_eq!(documents[0]["mcpServers"]["mcp-delegator"]["command"], PROGRAM, "{printed}");
+    assert_eq!(documents[1], json!({"permissions": {"allow": ["mcp__mcp-delegator"]}}), "{printed}");
+    for (answer, is_approved) in [("n\n", false), ("y\n", true)] {
+        let mut terminal = TerminalSession::start_interactive(world.command(["setup", "claude-code"]));
+        terminal.wait_for_text("Let Claude Code call the tools of this server without asking? [y/N]");
+        terminal.type_text(answer);
+        assert_eq!(terminal.wait().exit, Some(0));
+        assert_eq!(settings.exists(), is_approved);
+    }
+    world.write("home/claude/.claude.json", "{}");
+    let directory = world.home().join("claude").display().to_string();
+    let world = world.variable("CLAUDE_CONFIG_DIR", &directory);
+    assert_eq!(world.run(["setup", "claude-code", "--approve-tools"]).exit, Some(0));
+    assert!(world.home().join("claude/settings.json").exists());
 }
 
 /// Clients keep the path for months: an entry on PATH outlives the file that it leads to.

@@ -42,16 +42,12 @@ pub(super) fn blocks<'a>(messages: &'a Value, kind: &'a str) -> impl Iterator<It
 
 /// Runs Claude Code without a user.
 pub(super) fn run(stage: &Stage, more_args: &[&str]) -> RunOutput {
+    run_without_permission(stage, &[&["--allowedTools", "mcp__mcp-delegator"], more_args].concat())
+}
+
+fn run_without_permission(stage: &Stage, more_args: &[&str]) -> RunOutput {
     let claude = installed("claude-code-2.1.325/node_modules/.bin/claude");
-    let args = [
-        "-p",
-        "How deep is the well?",
-        "--allowedTools",
-        "mcp__mcp-delegator",
-        "--output-format",
-        "stream-json",
-        "--verbose",
-    ];
+    let args = ["-p", "How deep is the well?", "--output-format", "stream-json", "--verbose"];
     run_host(stage, &claude, &[&args, more_args].concat())
 }
 
@@ -97,4 +93,23 @@ fn claude_code_calls_the_tools_and_returns_results_to_its_model() {
         "{results:?}"
     );
     assert_eq!(events.last().unwrap()["result"], "Thank you.");
+}
+
+#[test]
+fn setup_lets_claude_code_call_tools_without_a_user() {
+    let call = &plan()[0];
+    for (args, is_refused) in [(&[][..], true), (&["--approve-tools"], false)] {
+        let steps = vec![
+            Reply::Output(vec![tool_use(&shown_tool_name(&call.tool), &call.input)]),
+            Reply::Output(vec![text_block("Thank you.")]),
+        ];
+        let model = FakeModel::start_with_protocol(Protocol::Messages, steps);
+        let stage = with_model(stage(), &model);
+        stage.run_json(&[&["setup", "claude-code"], args].concat());
+        run_without_permission(&stage, &[]);
+        let last = model.requests().last().unwrap()["messages"].clone();
+        let result = blocks(&last, "tool_result").next().unwrap_or_else(|| panic!("{last}")).clone();
+        assert_eq!(result["is_error"] == true, is_refused, "{result}");
+        assert_eq!(result.to_string().contains("T-local-"), !is_refused, "{result}");
+    }
 }

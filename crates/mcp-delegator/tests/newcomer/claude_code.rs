@@ -28,8 +28,11 @@ fn arrive(model: &ScriptedModel) -> Newcomer {
 fn a_newcomer_with_only_claude_code_needs_no_codex() {
     let model = model();
     let newcomer = arrive(&model);
-    let answers =
-        [("Register this server with Claude Code? [Y/n]", "y"), ("cannot change anything. [Y/n]", "n")];
+    let answers = [
+        ("Register this server with Claude Code? [Y/n]", "y"),
+        ("without asking? [y/N]", "n"),
+        ("cannot change anything. [Y/n]", "n"),
+    ];
     let registered = newcomer.dialogue("claude_1_init", "mcp-delegator init", &answers);
     let explained = newcomer.step("claude_2_run", "mcp-delegator run 'explain this [script explain]'");
     assert!(explained.contains("It answers whether a year is a leap year."), "{explained}");

@@ -8,7 +8,7 @@ use std::io;
 use delegator_domain::named_enum;
 
 use crate::commands::prelude::*;
-use crate::commands::setup::hosts::{Host, HostDirs};
+use crate::commands::setup::hosts::{Host, HostDirs, permissions};
 use crate::spec::process::Process;
 
 named_enum! {
@@ -36,7 +36,7 @@ pub struct Client {
     pub file: String,
     /// Program that the client starts as this server
     pub command: Option<String>,
-    /// The client calls the tools without asking; null for clients without such a setting
+    /// The client calls the tools without asking; null without such a setting, or if it cannot be read
     pub has_tool_approval: Option<bool>,
     pub problem: Option<String>,
 }
@@ -52,7 +52,18 @@ pub fn all(process: &Process) -> Result<Vec<Client>, AppError> {
 }
 
 pub fn find(process: &Process, host: Host) -> Result<Client, AppError> {
-    Ok(inspect(host, &config_file(process, host)?))
+    let client = inspect(host, &config_file(process, host)?);
+    let settings = settings_file(process, host)?.filter(|_| client.state != ClientState::NotFound);
+    let has_tool_approval = settings.map_or(client.has_tool_approval, |file| is_allowed(&file));
+    Ok(Client { has_tool_approval, ..client })
+}
+
+/// `None` if the file cannot be read.
+fn is_allowed(settings: &Path) -> Option<bool> {
+    match fs::read_to_string(settings) {
+        Ok(text) => permissions::is_allowed(&text).ok(),
+        Err(error) => (error.kind() == io::ErrorKind::NotFound).then_some(false),
+    }
 }
 
 fn inspect(host: Host, file: &Path) -> Client {
@@ -87,6 +98,14 @@ fn inspect(host: Host, file: &Path) -> Client {
 }
 
 pub fn config_file(process: &Process, host: Host) -> Result<PathBuf, AppError> {
+    Ok(host.config_file(directories(process)?))
+}
+
+pub fn settings_file(process: &Process, host: Host) -> Result<Option<PathBuf>, AppError> {
+    Ok(host.settings_file(directories(process)?))
+}
+
+fn directories(process: &Process) -> Result<HostDirs<'_>, AppError> {
     let directory = |name: &str| process.variable(name).map(Path::new).filter(|path| path.is_absolute());
     let home = directory("HOME").ok_or_else(|| {
         AppError::new(
@@ -96,7 +115,7 @@ pub fn config_file(process: &Process, host: Host) -> Result<PathBuf, AppError> {
     })?;
     let (config, codex, claude) =
         (directory("XDG_CONFIG_HOME"), directory("CODEX_HOME"), directory("CLAUDE_CONFIG_DIR"));
-    Ok(host.config_file(HostDirs { home, config, codex, claude }))
+    Ok(HostDirs { home, config, codex, claude })
 }
 
 /// Whether the directory of a missing file shows that the client is installed.

@@ -29,7 +29,7 @@ impl Syntax {
 }
 
 /// Everything else that `jsonc_parser` accepts by default would be an error in every client.
-fn with_comments() -> ParseOptions {
+pub fn with_comments() -> ParseOptions {
     ParseOptions {
         allow_comments: true,
         allow_trailing_commas: true,
@@ -87,10 +87,7 @@ pub fn upsert_entry(
     let changed = |key: &&&str| before[group][name].get(**key) != Some(&entry[**key]);
     let replaced: Vec<&str> = replaced.iter().filter(changed).copied().collect();
     let edited = edit_text(text, [group, name], entry, &replaced);
-    match edited.filter(|text| syntax.parse(text).is_ok_and(|now| now == expected)) {
-        Some(text) => Ok(Edit::Changed(text)),
-        None => Err(cannot_edit("the entry cannot be added without rewriting the file")),
-    }
+    verified(edited, syntax, &expected, "the entry cannot be added without rewriting the file")
 }
 
 /// Removes an entry that starts a program; the other entries and all comments stay.
@@ -106,13 +103,23 @@ pub fn remove_entry(text: &str, syntax: Syntax, [group, name]: [&str; 2]) -> Res
         member(&servers, name)?.remove();
         Some(root.to_string())
     });
-    match removed.filter(|text| syntax.parse(text).is_ok_and(|now| now == expected)) {
+    verified(removed, syntax, &expected, "the entry cannot be removed without rewriting the file")
+}
+
+/// The edited text, if it has the expected value; otherwise an error with this message.
+pub fn verified(
+    edited: Option<String>,
+    syntax: Syntax,
+    expected: &Value,
+    message: &str,
+) -> Result<Edit, EntryError> {
+    match edited.filter(|text| syntax.parse(text).is_ok_and(|now| now == *expected)) {
         Some(text) => Ok(Edit::Changed(text)),
-        None => Err(cannot_edit("the entry cannot be removed without rewriting the file")),
+        None => Err(cannot_edit(message)),
     }
 }
 
-fn cannot_edit(message: impl Into<String>) -> EntryError {
+pub fn cannot_edit(message: impl Into<String>) -> EntryError {
     EntryError::CannotEdit { message: message.into() }
 }
 

@@ -1,10 +1,11 @@
 //! MCP hosts and the entry that registers this server in their configuration.
 //!
 //! The files belong to the user. An edit adds one entry, or updates some values of an existing entry, and
-//! changes no other byte. `json_entry` and `toml_entry` are pure functions from text to text; an edit that
-//! would require rewriting the file is refused.
+//! changes no other byte. `json_entry`, `toml_entry` and `permissions` are pure functions from text to text; an
+//! edit that would require rewriting the file is refused.
 
 pub mod json_entry;
+pub mod permissions;
 pub mod toml_entry;
 
 use delegator_domain::named_enum;
@@ -44,7 +45,8 @@ pub struct Registration {
     pub args: Vec<String>,
     /// Replace the arguments of an existing entry, too. Otherwise they are the user's.
     pub replaces_args: bool,
-    /// Let the client call the tools without asking; only Codex has such a setting.
+    /// Let the client call the tools without asking. Codex has such a setting in the entry, Claude Code in
+    /// another file.
     pub approves_tools: bool,
 }
 
@@ -54,7 +56,19 @@ pub struct Entry {
     /// Program that the client starts; `None` if it connects in another way, as by URL.
     pub command: Option<String>,
     pub args: Vec<String>,
+    /// The entry itself lets the client call the tools without asking.
     pub approves_tools: bool,
+}
+
+impl From<Entry> for Registration {
+    fn from(entry: Entry) -> Registration {
+        Registration {
+            command: entry.command.unwrap_or_default(),
+            args: entry.args,
+            replaces_args: false,
+            approves_tools: entry.approves_tools,
+        }
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -96,6 +110,22 @@ impl Host {
             Host::Cursor => dirs.home.join(".cursor/mcp.json"),
             Host::Vscode => config.join("Code/User/mcp.json"),
             Host::ClaudeDesktop => config.join("Claude/claude_desktop_config.json"),
+        }
+    }
+
+    /// The file with the client's permissions, if they are not in the server's entry.
+    pub fn settings_file(self, dirs: HostDirs<'_>) -> Option<PathBuf> {
+        let directory = dirs.claude.map_or_else(|| dirs.home.join(".claude"), Path::to_owned);
+        (self == Host::ClaudeCode).then(|| directory.join("settings.json"))
+    }
+
+    /// The command that runs the client without a user. Only for clients that ask the user before a call and
+    /// have a setting against it.
+    pub fn unattended_command(self) -> Option<&'static str> {
+        match self {
+            Host::ClaudeCode => Some("claude -p"),
+            Host::Codex => Some("codex exec"),
+            Host::Cursor | Host::Vscode | Host::ClaudeDesktop => None,
         }
     }
 
