@@ -244,7 +244,7 @@ fn execute(
     };
     let last_task = match LastRequest::of(parsed.invocation.last, &context, spec, &object) {
         Some(request) => fill_task_input(&context, spec, request, &mut object, &mut problems),
-        None => Ok(()),
+        None => Ok(None),
     };
     let preflight_context = PreflightContext::new(config, process, state_dir.as_deref());
     // Preflight checks need a valid configuration.
@@ -259,7 +259,9 @@ fn execute(
         }
         input => input?,
     };
-    last_task?;
+    if let Some(question) = last_task? {
+        terminal_prompt::require(&context, &question)?;
+    }
     let call = (commands.find(spec)?.prepare)(input)?;
     if spec.config == ConfigUse::Required {
         config_error.clone().map_or(Ok(()), Err)?;

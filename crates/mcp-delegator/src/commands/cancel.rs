@@ -36,7 +36,13 @@ pub struct CancelMany {
     pub reason: Option<String>,
     /// Report what would be cancelled; change nothing
     pub dry_run: bool,
+    /// Without ids and filters: cancel the last submission of this directory without a question
+    #[schemars(extend("x-markers" = [Marker::Consent]))]
+    pub confirm: bool,
 }
+
+/// The inputs that select tasks without naming them.
+pub const FILTERS: [&str; 4] = ["all", "state", "working_dir", "labels"];
 
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct CancelledTasks {
@@ -114,13 +120,8 @@ pub const SPEC: CommandSpec = CommandSpec {
 impl InputRules for CancelMany {
     /// Requires ids, `all` or a filter, so that an empty input cancels nothing.
     fn problems(&self) -> Vec<Problem> {
-        let filters = [
-            ("all", self.all),
-            ("state", self.state.is_some()),
-            ("working_dir", self.working_dir.is_some()),
-            ("labels", !self.labels.is_empty()),
-        ];
-        let by_filter = filters.into_iter().find(|(_, is_given)| *is_given);
+        let is_given = [self.all, self.state.is_some(), self.working_dir.is_some(), !self.labels.is_empty()];
+        let by_filter = FILTERS.into_iter().zip(is_given).find(|(_, is_given)| *is_given);
         match (self.task_ids.is_empty(), by_filter) {
             (true, None) => {
                 let message = "is missing, and neither {input:all} nor a filter is given";

@@ -25,8 +25,14 @@ pub fn consent(context: &Context<'_>, error: AppError) -> Result<String, AppErro
     if !is_attended(context) {
         return Err(error);
     }
-    if confirm(context, &format!("Confirm: {reason}. Go on?"), false) {
-        return Ok(field.clone());
+    require(context, &format!("Confirm: {reason}. Go on?"))?;
+    Ok(field.clone())
+}
+
+/// Asks a question that must be answered with yes before the call goes on.
+pub fn require(context: &Context<'_>, question: &str) -> Result<(), AppError> {
+    if confirm(context, question, false) {
+        return Ok(());
     }
     Err(AppError::new(ErrorCode::ConfirmationRequired, "Not confirmed, so nothing was done."))
 }

@@ -480,7 +480,10 @@ fn hint(args: &[&str]) -> String {
 #[test]
 fn a_hint_names_flags() {
     for (args, expected) in [
-        (&["cancel"][..], "Give --task-ids, or give --all; --dry-run shows what would be cancelled."),
+        (
+            &["cancel"][..],
+            "Give --task-ids, or give --all; --dry-run shows what would be cancelled. Or give --last for the last submission in this directory.",
+        ),
         (&["restore", "T-local-0000000000"], "Check with --dry-run first, then give --confirm-destructive."),
         (&["resume", "x"], "Give either --thread-id or --task-id or --last."),
         (&["results", "T-local-0000000000", "T-local-0000000001"], "This command takes one id."),

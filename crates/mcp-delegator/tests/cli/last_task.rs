@@ -181,9 +181,42 @@ fn on_a_terminal_a_missing_id_means_the_last_task() {
 }
 
 #[test]
+fn on_a_terminal_cancel_without_an_id_names_the_last_submission_and_asks() {
+    let stage = Stage::with_script(PROGRAM, json!([{"wait_for_file": "never"}]));
+    let id = stage.exec(&[]);
+    let question = format!("Cancel the last task, {id} (do it)? [y/N]");
+    let is_unfinished = || stage.run_json(&["status"])["data"]["summary"]["running"] == 1;
+    for command in [&["cancel"][..], &["local", "cancel"]] {
+        let mut terminal = TerminalSession::start_interactive(stage.world.command(command));
+        terminal.wait_for_text(&question);
+        terminal.type_text("n\n");
+        let refused = terminal.wait();
+        assert!(refused.exit == Some(2) && refused.stdout.contains("nothing was done"), "{refused:?}");
+        assert!(is_unfinished());
+    }
+    let interactive = |args: &[&str]| TerminalSession::start_interactive(stage.world.command(args)).wait();
+    for args in [&["cancel", "--state", "queued"][..], &["cancel", "--dry-run"]] {
+        let run = interactive(args);
+        assert!(run.exit == Some(0) && !run.stdout.contains("Cancel the last"), "{run:?}");
+        assert!(is_unfinished());
+    }
+    let cancelled = interactive(&["cancel", "-y"]);
+    assert!(cancelled.exit == Some(0) && cancelled.stdout.contains(&id), "{cancelled:?}");
+    assert!(!is_unfinished());
+    stage.set_script(successful_turn(&[]));
+    let ended = stage.exec(&[]);
+    stage.wait(&ended);
+    for command in [&["cancel"][..], &["local", "cancel"]] {
+        let run = interactive(command);
+        assert!(run.exit == Some(4) && !run.stdout.contains("Cancel the last"), "{run:?}");
+        assert!(run.stdout.contains("has ended"), "{run:?}");
+    }
+}
+
+#[test]
 fn in_a_pipe_a_missing_id_is_an_error_that_names_last() {
     let stage = stage();
-    for command in ["results", "wait"] {
+    for command in ["results", "wait", "cancel"] {
         let run = stage.world.run([command]);
         assert_eq!(
             (run.exit, &run.json()["error"]["code"]),

@@ -20,6 +20,10 @@ pub struct Cancel {
     /// Reason
     #[schemars(length(min = 1, max = 1000), extend("x-markers" = [Marker::ShowsLength, Marker::SelfExplanatory]))]
     pub reason: Option<String>,
+    /// Without an id: cancel the last submission of this directory without a question
+    #[serde(default)]
+    #[schemars(extend("x-markers" = [Marker::Consent]))]
+    pub confirm: bool,
 }
 
 /// The data of `cancel`: a task; or the attempts of a group, or the tasks that follow an ended one.

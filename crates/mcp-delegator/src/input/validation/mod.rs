@@ -133,7 +133,10 @@ pub fn validate(
     let parsed = parse(spec, inputs, &input, &refused);
     if let Ok(parsed) = &parsed {
         let rules = (spec.input.rules)(parsed.as_ref());
-        add_new(&mut problems, rules.problems());
+        let of_rules = rules.problems();
+        let of_rules =
+            if origin.surface == Surface::CommandLine { with_last(inputs, of_rules) } else { of_rules };
+        add_new(&mut problems, of_rules);
         add_new(&mut problems, rules.confirmation(origin.surface));
         add_new(&mut problems, preflight_context.map(|around| rules.preflight(around)).unwrap_or_default());
     }
@@ -267,6 +270,18 @@ fn alternatives_problem(spec: &CommandSpec, input: &Value, surface: Surface) -> 
         _ => return None,
     };
     Some(problem.suggest(Some(rule)))
+}
+
+/// Adds `--last` to the hint for a task that is missing by a rule of the command.
+fn with_last(inputs: &InputSchema, mut problems: Vec<Problem>) -> Vec<Problem> {
+    let task = inputs.task_input().map(|input| input.name.as_str());
+    for problem in &mut problems {
+        if problem.code == ErrorCode::MissingArgument && task == Some(&problem.field) {
+            let hint = problem.suggestion.get_or_insert_default();
+            hint.push_str(" Or give --last for the last submission in this directory.");
+        }
+    }
+    problems
 }
 
 /// Adds `--last`, or else the first example of the command, to the hint for a missing input.
