@@ -69,6 +69,7 @@ warning_codes! {
     PartialRestorePoint = "W_GIT_004": "not all directories or unusual permissions could be recorded",
     RestorePointGone = "W_GIT_005": "the restore point was deleted after it was created",
     GitSettingsChanged = "W_GIT_006": "git's configuration, hooks or attributes changed during the task; always the first warning",
+    SessionsNotListed = "W_IMPORT_001": "session files of the agent could not be read, so they are not listed",
     OutputInvalid = "W_OUTPUT_001": "the final message does not match the output schema",
     OutputNotValidated = "W_OUTPUT_002": "the final message could not be validated",
     PartialFailure = "W_PARTIAL_001": "some items of the call failed",

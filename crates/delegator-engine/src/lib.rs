@@ -71,9 +71,9 @@ pub use delegator_notify::{
 };
 pub use delegator_supervisor::agent::health::{HealthCheck, HealthStatus, HealthSubject};
 pub use delegator_supervisor::agent::{
-    Agent, AgentInput, Capabilities, MessageSupport, PlanError, UsageScope, VariableAccess, Variables,
-    VerifyCommand, check_environment, dialect_of, is_refused_write, sandbox_advice, sign_in_command,
-    variable_access,
+    Agent, AgentInput, Capabilities, MessageSupport, PlanError, StoredSession, UsageScope, VariableAccess,
+    Variables, VerifyCommand, check_environment, dialect_of, is_refused_write, sandbox_advice,
+    sign_in_command, stored_sessions, variable_access,
 };
 pub use delegator_supervisor::enclosure::{ENCLOSE, Unavailable, enter as enter_enclosure, find_mechanism};
 pub use delegator_supervisor::run::{Percent, PercentSource, Snapshot, omitted_bytes};
@@ -95,6 +95,7 @@ pub use restore_points::record::{PointProblem, RestorePointRecord, git_version, 
 pub use restore_points::retained::{RetainedRestorePoint, RetentionReason};
 pub use results::attention::{ShownBeside, ended_facts};
 pub use results::groups::{ComparedAttempt, ComparedGroup, DiffSize, Target};
+pub use results::import::PastSession;
 pub use results::overview::{AwaitedTasks, CloudCounts, Overview, OverviewRequest, QueuedTask, RunningTask};
 pub use results::task_queries::{LongLog, TaskFiles};
 pub use shared::agent_lookup::{agent_version, check_sign_in, find_agent, locate_agent};

@@ -9,7 +9,7 @@ use delegator_domain::redact::Redactor;
 use delegator_domain::task::{FailureKind, Mode, TaskEnd, TaskId, TaskLocation};
 use delegator_domain::text::first_line;
 use delegator_registry::{Finish, Idempotency, ImportedSession, NewTask, Submission, TaskFile};
-use delegator_supervisor::agent::Variables;
+use delegator_supervisor::agent::{StoredSession, Variables};
 use delegator_supervisor::run::{StreamSummary, redacted_report};
 use delegator_supervisor::verdict::{local_time, reported_end};
 use delegator_transcript::{
@@ -24,10 +24,48 @@ use crate::error::{EngineError, Result};
 use crate::supervise::summary::one_sentence_summary;
 use crate::supervise::task_report::{Record, tokens};
 
+const NO_SESSION: &str = "it is not a Codex session";
+
 /// How much of the file is searched for thread id, times and prompt.
 const HEAD_BYTES: usize = 4 << 20;
 
+/// How much of the file is read to say what a session is about. The first message follows the instructions.
+const LISTED_BYTES: u64 = 256 << 10;
+
+const MAX_TITLE_CHARS: usize = 120;
+
+/// What the beginning of a session file says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PastSession {
+    pub started_at_ms: Option<i64>,
+    pub working_dir: Option<String>,
+    /// The first line of the first message, redacted.
+    pub title: Option<String>,
+    /// The last task of the thread.
+    pub task: Option<TaskId>,
+}
+
 impl Results<'_> {
+    /// Says what a session is about; `session` names its file.
+    pub fn past_session(
+        &self,
+        file: impl Read,
+        session: &StoredSession,
+        redactor: &Redactor,
+        to_ms: impl Fn(&str) -> Option<i64>,
+    ) -> Result<PastSession> {
+        let refuse = |problem: String| EngineError::NotImportable { path: session.file.clone(), problem };
+        let mut bytes = Vec::new();
+        file.take(LISTED_BYTES).read_to_end(&mut bytes).map_err(|error| refuse(error.to_string()))?;
+        let head = RolloutReader::read(&bytes).ok_or_else(|| refuse(NO_SESSION.to_owned()))?;
+        Ok(PastSession {
+            started_at_ms: head.started_at.as_deref().and_then(to_ms),
+            title: head.prompt.map(|prompt| title(&redactor.redact_str(prompt.trim()))),
+            working_dir: head.cwd,
+            task: self.last_task_of_thread(&session.thread_id)?.map(|task| task.id),
+        })
+    }
+
     /// Imports one session file; `path` is only for error messages.
     pub fn import(
         &self,
@@ -40,7 +78,7 @@ impl Results<'_> {
             |problem: &str| EngineError::NotImportable { path: path.to_owned(), problem: problem.to_owned() };
         let (head, report, events) =
             read_session(file, redactor).map_err(|error| refuse(&error.to_string()))?;
-        let head = head.ok_or_else(|| refuse("it is not a Codex session"))?;
+        let head = head.ok_or_else(|| refuse(NO_SESSION))?;
         let imported_at_ms = self.engine.now_ms();
         let started_at_ms = head.started_at.as_deref().and_then(&to_ms).unwrap_or(imported_at_ms);
         let ended_at_ms =
@@ -94,7 +132,6 @@ fn new_task(id: TaskId, head: &RolloutHead, redactor: &Redactor) -> NewTask {
     debug_assert_eq!(id.location(), TaskLocation::Local);
     // Redacted before it is shortened: half of a secret is not recognised.
     let prompt = redactor.redact_str(head.prompt.as_deref().unwrap_or("Imported session").trim());
-    let title = first_line(&prompt, 120);
     NewTask {
         id,
         working_dir: head.cwd.clone().unwrap_or_else(|| "/".to_owned()),
@@ -105,7 +142,7 @@ fn new_task(id: TaskId, head: &RolloutHead, redactor: &Redactor) -> NewTask {
         agent: DEFAULT_AGENT.to_owned(),
         fallbacks: 0,
         model: head.model.clone(),
-        title,
+        title: title(&prompt),
         text: redactor.redact_str(head.prompt.as_deref().unwrap_or_default()).into_owned(),
         labels: [("imported".to_owned(), "true".to_owned())].into(),
         input: serde_json::json!({}),
@@ -118,6 +155,10 @@ fn new_task(id: TaskId, head: &RolloutHead, redactor: &Redactor) -> NewTask {
         // The user knows of sessions that ended in the past.
         notify: None,
     }
+}
+
+fn title(prompt: &str) -> String {
+    first_line(prompt, MAX_TITLE_CHARS)
 }
 
 fn end_of(report: &Report, ended_at: &Zoned) -> TaskEnd {

@@ -32,7 +32,7 @@ use serde::{Deserialize, Serialize};
 
 pub use capabilities::{AgentInput, Capabilities, MessageSupport, UsageScope};
 pub(crate) use codex::{ErrorMessage, Link, Message, NO_SANDBOX_HELPER, StderrLine};
-pub use codex::{ShellSnapshots, is_refused_write, sandbox_advice};
+pub use codex::{ShellSnapshots, StoredSession, is_refused_write, sandbox_advice, stored_sessions};
 pub use environment::{VariableAccess, agent_environment, allowed_variables, variable_access};
 pub use health::ThreadLookup;
 use health::{HealthCheck, HealthStatus};

@@ -18,6 +18,7 @@ mod environments;
 mod error_codes;
 mod error_context;
 mod field_names;
+mod import;
 mod init;
 mod last_task;
 mod reference;

@@ -172,6 +172,22 @@ fn an_imported_session_must_be_beneath_the_allowed_roots() {
 }
 
 #[test]
+fn only_sessions_beneath_the_allowed_roots_are_listed() {
+    let name = "rollout-2026-11-15T02-21-37-01a1dd02-99a2-74b2-b01c-f2039fb32a28.jsonl";
+    let meta = json!({"id": "01a1dd02-99a2-74b2-b01c-f2039fb32a28", "cwd": "/"});
+    let line = json!({"timestamp": "2026-11-15T02:21:37Z", "type": "session_meta", "payload": meta});
+    for (root, count) in [("home/.codex", 0), ("project", 1)] {
+        let stage = stage_with_allowed_root();
+        stage.world.write(&format!("{root}/sessions/{name}"), &format!("{line}\n"));
+        let codex_home = stage.root().join(root).display().to_string();
+        let stage = stage.variable("CODEX_HOME", &codex_home);
+        let mut client = Client::connect_with(&stage, V2025_11, &["--toolsets", "extra"], json!({}));
+        let response = client.envelope(IMPORT, json!({}));
+        assert_eq!(response["data"]["sessions"].as_array().map(Vec::len), Some(count), "{response}");
+    }
+}
+
+#[test]
 fn images_must_be_beneath_the_allowed_roots() {
     let stage = stage_with_allowed_root();
     let (inside, outside) = (stage.world.project().join("in.png"), stage.root().join("out.png"));

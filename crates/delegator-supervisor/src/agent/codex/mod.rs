@@ -25,6 +25,7 @@ pub(super) use profile::{APP_SERVER_PROFILE, PROFILE};
 pub(super) use project_trust::project_trust;
 pub(super) use sandbox::sandboxed;
 pub(super) use sessions::find_thread;
+pub use sessions::{StoredSession, stored_sessions};
 pub(super) use sign_in::check_sign_in;
 pub(crate) use stderr::{Message, NO_SANDBOX_HELPER, StderrLine, parse_line};
 pub use stderr::{is_refused_write, sandbox_advice};

@@ -1,4 +1,4 @@
-//! Finds the session file of a thread in Codex's home directory.
+//! Finds the session file of a thread in Codex's home directory, or lists those of all threads.
 //!
 //! Measured with 0.166: `codex exec resume ID` looks for `rollout-<time>-<id>.jsonl` (or `.jsonl.zst`)
 //! anywhere below `sessions/`, also through links, and refuses a thread whose file is below
@@ -6,7 +6,7 @@
 //! file names are read: a store may hold gigabytes.
 
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::home::codex_home;
 use crate::agent::health::ThreadLookup;
@@ -21,6 +21,26 @@ const MAX_ENTRIES: usize = 200_000;
 /// Length of `2026-11-16T05-56-29-`, which precedes the id in a file name.
 const TIME_PREFIX: usize = 20;
 
+/// A session that Codex stored, by the name of its file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoredSession {
+    pub thread_id: String,
+    pub file: PathBuf,
+}
+
+/// The stored sessions, except for compressed and archived ones; the newest first.
+pub fn stored_sessions(environment: &Variables) -> io::Result<Vec<StoredSession>> {
+    let Some(home) = codex_home(environment) else { return Ok(Vec::new()) };
+    let mut search = ThreadSearch::of(None);
+    search.visit(&home.join(SESSIONS), 0)?;
+    let mut sessions = search.others;
+    sessions.retain(|session| session.file.extension().is_some_and(|extension| extension == "jsonl"));
+    // The names begin with the time. A loop of links leads to the same file again.
+    sessions.sort_by(|one, other| other.file.file_name().cmp(&one.file.file_name()));
+    sessions.dedup_by(|one, other| one.file.file_name() == other.file.file_name());
+    Ok(sessions)
+}
+
 pub(in crate::agent) fn find_thread(environment: &Variables, thread_id: &str) -> ThreadLookup {
     match codex_home(environment) {
         Some(home) => find_in(&home, thread_id),
@@ -29,32 +49,37 @@ pub(in crate::agent) fn find_thread(environment: &Variables, thread_id: &str) ->
 }
 
 fn find_in(codex_home: &Path, thread_id: &str) -> ThreadLookup {
-    let mut search =
-        ThreadSearch { thread_id, found: false, entries_left: MAX_ENTRIES, other_ids: Vec::new() };
+    let mut search = ThreadSearch::of(Some(thread_id));
     if search.visit(&codex_home.join(SESSIONS), 0).is_err() {
         return ThreadLookup::NotSearchable;
     }
     if search.found {
         return ThreadLookup::Stored;
     }
-    let mut archive = ThreadSearch { other_ids: Vec::new(), ..search };
+    let ids: Vec<String> = search.others.drain(..).map(|session| session.thread_id).collect();
+    let mut archive = search;
     match archive.visit(&codex_home.join(ARCHIVED), 0) {
         Err(_) => ThreadLookup::NotSearchable,
         Ok(()) if archive.found => {
             ThreadLookup::Archived { unarchive: format!("codex unarchive {thread_id}") }
         }
-        Ok(()) => ThreadLookup::unknown(thread_id, &search.other_ids),
+        Ok(()) => ThreadLookup::unknown(thread_id, &ids),
     }
 }
 
 struct ThreadSearch<'a> {
-    thread_id: &'a str,
+    /// Without an id all sessions are visited.
+    thread_id: Option<&'a str>,
     found: bool,
     entries_left: usize,
-    other_ids: Vec<String>,
+    others: Vec<StoredSession>,
 }
 
-impl ThreadSearch<'_> {
+impl<'a> ThreadSearch<'a> {
+    fn of(thread_id: Option<&'a str>) -> ThreadSearch<'a> {
+        ThreadSearch { thread_id, found: false, entries_left: MAX_ENTRIES, others: Vec::new() }
+    }
+
     /// Visits a directory, newest entries first, until the thread is found. A missing directory is empty.
     fn visit(&mut self, directory: &Path, depth: usize) -> io::Result<()> {
         let entries = match std::fs::read_dir(directory) {
@@ -67,11 +92,13 @@ impl ThreadSearch<'_> {
             self.entries_left = self.entries_left.checked_sub(1).ok_or(io::ErrorKind::QuotaExceeded)?;
             let name = entry.file_name();
             match name.to_str().and_then(thread_of) {
-                Some(id) if id == self.thread_id => {
+                Some(id) if Some(id) == self.thread_id => {
                     self.found = true;
                     return Ok(());
                 }
-                Some(id) => self.other_ids.push(id.to_owned()),
+                Some(id) => {
+                    self.others.push(StoredSession { thread_id: id.to_owned(), file: entry.path() });
+                }
                 None if entry.path().is_dir() => directories.push(entry.path()),
                 None => {}
             }
@@ -177,6 +204,25 @@ mod tests {
         std::os::unix::fs::symlink(".", home.path().join("else/loop")).unwrap();
         assert_eq!(find_in(home.path(), THREAD), ThreadLookup::Stored);
         assert_eq!(find_in(home.path(), "absent"), UNKNOWN);
+    }
+
+    #[test]
+    fn stored_sessions_are_listed_once_and_the_newest_first() {
+        let name = |day: &str| format!("rollout-2026-11-{day}T05-56-29-{THREAD}");
+        let home = home_with(&[
+            &format!("sessions/2026/11/14/{}.jsonl", name("14")),
+            &format!("sessions/2026/11/16/{}.jsonl", name("16")),
+            &format!("sessions/{}.jsonl.zst", name("15")),
+            &format!("archived_sessions/{}.jsonl", name("13")),
+        ]);
+        std::os::unix::fs::symlink(".", home.path().join("sessions/2026/loop")).unwrap();
+        let environment = Variables::from([("CODEX_HOME".into(), home.path().into())]);
+        let listed = stored_sessions(&environment).unwrap();
+        let names: Vec<&str> =
+            listed.iter().filter_map(|session| session.file.file_stem()?.to_str()).collect();
+        assert_eq!(names, [name("16"), name("14")]);
+        assert!(listed.iter().all(|session| session.thread_id == THREAD));
+        assert_eq!(stored_sessions(&Variables::new()).unwrap(), []);
     }
 
     #[test]
