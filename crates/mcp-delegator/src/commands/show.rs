@@ -165,7 +165,7 @@ impl CommandData for ShownTask {
         let mut blocks = inner.blocks.into_iter().filter(|block| !is_command(block)).peekable();
         let mut document = document.block(Block::Facts(facts));
         if let Some(Block::Facts(mut of_state)) = blocks.next_if(|block| matches!(block, Block::Facts(_))) {
-            of_state.retain(|(name, _)| !["changes", "apply", "undo"].contains(&name.as_str()));
+            of_state.retain(|(name, _)| !["changes", "apply", "revert", "undo"].contains(&name.as_str()));
             document = document.with_facts(of_state);
         }
         let ask = delegator_domain::text::beginning(self.ask.trim(), MAX_ASK_BYTES);

@@ -125,9 +125,9 @@ fn a_writing_task_can_be_restored_and_the_restore_undone() {
     );
     let command = format!("mcp-delegator restore {id} --dry-run");
     assert_eq!(point["restore_command"], command);
-    for format in ["markdown", "human"] {
+    for (format, command) in [("markdown", &command), ("human", &format!("mcp-delegator undo {id}"))] {
         let shown = stage.world.run(["local", "results", &id, "--format", format]).stdout;
-        assert!(shown.contains(&command) && !shown.contains("--confirm-destructive"), "{shown}");
+        assert!(shown.contains(command) && !shown.contains("--confirm-destructive"), "{shown}");
     }
     let dry = stage.run_json(&["restore", &id, "--dry-run"]);
     assert_eq!(dry["data"]["written"], json!(["code.txt", "notes.txt"]), "{dry}");

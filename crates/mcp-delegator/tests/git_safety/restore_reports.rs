@@ -40,7 +40,7 @@ fn results_offer_to_revert_only_what_changed() {
         let stage = Stage::in_a_repository(&steps);
         let id = stage.run_writing_task();
         let shown = stage.world.run(["local", "results", &id, "--format", "human"]).stdout;
-        assert_eq!(shown.contains(&format!("restore {id} --dry-run")), is_offered, "{shown}");
+        assert_eq!(shown.contains(&format!("mcp-delegator undo {id}")), is_offered, "{shown}");
     }
 }
 

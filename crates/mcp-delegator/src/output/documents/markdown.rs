@@ -15,6 +15,9 @@ impl Document {
     }
 }
 
+/// A command that asks, so no program can use it; a fact beside it names the one for programs.
+const FOR_PEOPLE: &str = "undo";
+
 fn markdown_block(block: &Block, syntax: CallSyntax<'_>) -> String {
     match block {
         Block::Next(call) => {
@@ -30,7 +33,8 @@ fn markdown_block(block: &Block, syntax: CallSyntax<'_>) -> String {
         }
         Block::Verbatim(text) | Block::FinalMessage(text) => fenced(text),
         Block::Facts(facts) => {
-            let lines: Vec<String> = facts.iter().map(|(name, value)| fact(name, value)).collect();
+            let shown = facts.iter().filter(|(name, _)| name != FOR_PEOPLE);
+            let lines: Vec<String> = shown.map(|(name, value)| fact(name, value)).collect();
             lines.join("\n")
         }
         Block::Table { columns, rows } => {

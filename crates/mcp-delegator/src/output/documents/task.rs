@@ -268,6 +268,7 @@ impl<'a> EndedView<'a> {
             facts.extend(known_facts([
                 ("changes", report.diff_command.clone()),
                 ("worktree", worktree.map(|worktree| worktree.worktree.clone())),
+                ("revert", point.and_then(|point| point.restore_command.clone())),
                 ("undo", point.and_then(|point| point.undo_command.clone())),
             ]));
         }

@@ -39,7 +39,7 @@ impl TextStyle {
         }
     }
 
-    /// For text in a file.
+    /// Without colours, and not wrapped; times stay in the time zone of the reader.
     pub fn plain(self) -> TextStyle {
         TextStyle { zone: self.zone, ..TextStyle::default() }
     }
@@ -169,7 +169,7 @@ fn text_block(block: &Block, style: TextStyle) -> String {
 }
 
 /// Facts that only programs and models use: a person names a task by its id.
-const FOR_PROGRAMS: [&str; 3] = ["thread", "runs in", "failure"];
+const FOR_PROGRAMS: [&str; 4] = ["thread", "runs in", "failure", "revert"];
 
 fn text_facts(facts: &[(String, String)], style: TextStyle) -> String {
     // The summary of a failed task quotes its error.
