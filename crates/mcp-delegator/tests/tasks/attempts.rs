@@ -120,11 +120,14 @@ fn last_is_the_whole_group_and_a_failed_check_needs_force() {
         assert!(refused.json()["error"]["suggestion"].as_str().unwrap().contains("--force"), "{refused:?}");
         assert_eq!(stage.run_json(&[&["apply", "--check"], args].concat())["ok"], true);
     }
+    let early = stage.world.run(["undo", "--last", "-y"]);
+    assert_eq!(early.json()["error"]["code"], "WRONG_STATE", "no attempt was applied: {early:?}");
     let applied = stage.run_json(&["apply", "--last"]);
     assert_eq!(applied["data"]["task_id"], ids[0].as_str(), "{applied}");
     assert_eq!(read_text(&stage.world.project().join("answer.txt")), "right\n");
-
-    git(&stage, &["checkout", "--quiet", "answer.txt"]);
+    let undone = stage.run_json(&["undo", "--last", "-y"]);
+    assert_eq!(undone["data"]["task_id"], ids[0].as_str(), "{undone}");
+    assert_eq!(git(&stage, &["status", "--porcelain"]), "");
     let (_, ids) = exec_group(&stage, &[&["--attempts", "2", "--agents", "wrong"], &verify[..]].concat());
     stage.run_json(&["wait", "--last"]);
     let refused = stage.world.run(["apply", "--last"]);

@@ -243,7 +243,7 @@ impl CommandData for AppliedDiff {
             document = document.text(format!("Committed as {commit}."));
         }
         match &self.restore_command {
-            Some(command) => document.text(format!("Revert this: {command}")),
+            Some(_) => document.text(format!("Undo it: mcp-delegator undo {}", self.task_id)),
             None => document,
         }
     }

@@ -2,7 +2,7 @@
 //!
 //! For people: shows what would be reverted and asks. Scripts use `restore`.
 
-use delegator_engine::{RestoreReport, RestoreRequest, RestoredTree};
+use delegator_engine::{RestoreReport, RestoreRequest, RestoredTree, Target, Variables};
 
 use super::{NOTHING_TO_RESTORE, RESTORE_PLANNED, RestoreOutput, absolute_directory, resolve, revert};
 use crate::commands::inputs::unconfirmed_removal;
@@ -48,7 +48,7 @@ const MAX_LISTED: usize = 20;
 pub fn run(context: &Context<'_>, input: Undo) -> Result<CommandOutput, AppError> {
     let engine = engine(context)?;
     let (variables, directory) = (variables(context), absolute_directory(context, None));
-    let id = resolve(&engine, input.task.task_id.as_str())?;
+    let id = changed_by(&engine, input.task.task_id.as_str(), &variables, &directory)?;
     let undo = engine.changes().is_reverted(&id, &variables, &directory)?;
     let request =
         RestoreRequest { dry_run: input.dry_run, whole_tree: false, include_head: input.force, undo };
@@ -70,6 +70,29 @@ pub fn run(context: &Context<'_>, input: Undo) -> Result<CommandOutput, AppError
         }
     }
     revert(context, &engine, &id, request, &directory)
+}
+
+/// The task that changed the user's work tree: of a group, the attempt that was applied.
+fn changed_by(
+    engine: &Engine,
+    given: &str,
+    variables: &Variables,
+    directory: &Path,
+) -> Result<TaskId, AppError> {
+    let Ok(Target::Group(group)) = engine.results().resolve_target(given) else {
+        return resolve(engine, given);
+    };
+    let plan = RestoreRequest { dry_run: true, whole_tree: false, include_head: false, undo: false };
+    let is_applied = |task: &Task| {
+        let planned = engine.changes().restore(&task.id, plan, variables, directory);
+        !matches!(planned, Err(EngineError::NoRestorePoint { .. }))
+    };
+    let attempts = engine.results().recorded_group(&group)?;
+    attempts.into_iter().find(is_applied).map(|task| task.id).ok_or_else(|| {
+        let message = format!("No attempt of {group} was applied, so there is nothing to undo.");
+        let apply = NextCall::for_task(&["apply"], group.as_str());
+        AppError::new(ErrorCode::WrongState, message).suggest_call("To apply one: {call}", apply)
+    })
 }
 
 /// An isolated task changes the user's work tree only when it is applied.
