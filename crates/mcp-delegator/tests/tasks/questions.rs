@@ -129,3 +129,19 @@ fn a_question_that_is_answered_elsewhere_is_no_longer_asked() {
     assert_eq!(run.exit, Some(0), "{}", run.stdout);
     assert!(response(&stage).to_string().contains("Red"));
 }
+
+#[test]
+fn what_was_typed_before_a_question_is_no_answer() {
+    let stage = asking_agent::stage(PROGRAM, &permission_request()).variable("TERM", "xterm");
+    stage.run_json(&["queue", "pause"]);
+    let id = exec(&stage);
+    let mut terminal = TerminalSession::start_interactive(stage.world.command(["local", "wait", &id]));
+    terminal.wait_for_text("the queue is paused");
+    terminal.type_text("1\n");
+    stage.run_json(&["queue", "resume"]);
+    terminal.wait_for_text(" left):");
+    terminal.type_text("3\n");
+    let run = terminal.wait();
+    assert_eq!(run.exit, Some(0), "{}", run.stdout);
+    assert_eq!(response(&stage)["behavior"], "deny");
+}

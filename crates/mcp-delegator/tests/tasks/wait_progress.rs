@@ -1,4 +1,4 @@
-//! What a wait on a terminal shows: why a task is queued, what its agent does and said.
+//! What a wait on a terminal shows: why a task is queued, and the last message of its agent.
 
 use delegator_testkit::stage::{Stage, successful_turn};
 use delegator_testkit::terminal::TerminalSession;
@@ -12,7 +12,7 @@ fn stage(steps: &[Value]) -> Stage {
 }
 
 #[test]
-fn a_wait_shows_why_a_task_is_queued_and_what_its_agent_said() {
+fn a_wait_shows_why_a_task_is_queued_and_the_last_message() {
     let steps = [json!({"message": "Two files are left."}), json!({"wait_for_file": "go"})];
     let stage = stage(&steps);
     let writer = ["--mode", "workspace-write"];
@@ -31,7 +31,7 @@ fn a_wait_shows_why_a_task_is_queued_and_what_its_agent_said() {
 }
 
 #[test]
-fn a_wait_for_a_task_in_a_paused_queue_says_so() {
+fn a_wait_shows_that_the_queue_is_paused() {
     let stage = stage(&[]);
     stage.run_json(&["queue", "pause"]);
     let id = stage.exec(&[]);

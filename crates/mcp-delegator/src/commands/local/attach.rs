@@ -33,7 +33,8 @@ pub fn complete(context: &Context<'_>, started: Started) -> Result<CommandOutput
     if let ([_, _, ..], WaitGoal::Any) = (ids.as_slice(), goal) {
         context.screen.attachment.set(Some(attached(context, &engine, reattach, ProgressBar::hidden())));
         tracing::debug!(tasks = ids.len(), "waiting for a task");
-        let outcome = engine.waits().for_group(&ids, goal, deadline, || questions.step());
+        let outcome =
+            engine.waits().for_group(&ids, goal, deadline, || questions.step(&ProgressBar::hidden()));
         context.screen.attachment.set(None);
         return after.output(context, outcome?);
     }
@@ -90,7 +91,7 @@ fn attach_and_ask(
         if !questions.is_asking() {
             progress.show(progressed);
         }
-        progress.bar.suspend(|| questions.step());
+        questions.step(&progress.bar);
         if questions.is_asking() {
             progress.hide();
         }

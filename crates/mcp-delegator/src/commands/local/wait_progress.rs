@@ -1,5 +1,5 @@
 //! What a person sees while a command waits for a task: the time since it was submitted, what its agent does or
-//! what the task waits for, and the last line of what the agent said.
+//! what the task waits for, and the last line of the agent's last message.
 
 use delegator_domain::task::State;
 use delegator_domain::terminal;
@@ -60,8 +60,8 @@ impl<'a> WaitProgress<'a> {
     fn last_message(&self, snapshot: Option<&Snapshot>) -> String {
         let columns =
             self.context.screen.printer.terminal_size().map_or(DEFAULT_COLUMNS, |(columns, _)| columns);
-        let said = snapshot.and_then(|snapshot| snapshot.last_message.as_deref()).unwrap_or_default();
-        terminal::sanitize(said).chars().take(columns.saturating_sub(4)).collect()
+        let line = snapshot.and_then(|snapshot| snapshot.last_message.as_deref()).unwrap_or_default();
+        terminal::sanitize(line).chars().take(columns.saturating_sub(4)).collect()
     }
 
     /// Why a queued task does not run yet. An error here is one of the wait, too, which reports it.
