@@ -25,15 +25,15 @@ pub(crate) fn of_text(kind: ChangeKind, text: Text<'_>) -> Text<'_> {
 
 /// The lines that differ between two texts, as one hunk.
 pub(crate) fn between(old: &str, new: &str) -> Text<'static> {
-    if old == new {
-        return Text::default();
-    }
     let [old, new] = [old, new].map(|text| text.lines().collect::<Vec<_>>());
     let start = old.iter().zip(&new).take_while(|(a, b)| a == b).count();
     let (old_rest, new_rest) = (&old[start..], &new[start..]);
     let end = old_rest.iter().rev().zip(new_rest.iter().rev()).take_while(|(a, b)| a == b).count();
     let deleted = &old_rest[..old_rest.len() - end];
     let added = &new_rest[..new_rest.len() - end];
+    if deleted.is_empty() && added.is_empty() {
+        return Text::default();
+    }
     let before = &old[start.saturating_sub(CONTEXT_LINES)..start];
     let after = &old_rest[deleted.len()..][..end.min(CONTEXT_LINES)];
     let parts = [(" ", before), ("-", deleted), ("+", added), (" ", after)];
@@ -63,7 +63,7 @@ mod tests {
         assert_eq!(diff("a\nb\nc\nd\ne\nf\ng", "a\nb\nc\nD\ne\nf\ng"), " b\n c\n-d\n+D\n e\n f\n");
         assert_eq!(diff("a\na\n", "a\na\na\n"), " a\n a\n+a\n");
         assert_eq!(
-            (diff("", "x\n"), diff("x", ""), diff("x", "x")),
+            (diff("", "x\n"), diff("x", ""), diff("x", "x\n")),
             ("+x\n".into(), "-x\n".into(), "".into())
         );
     }

@@ -212,7 +212,5 @@ fn mapped_change<'a>((path, change): (&'a str, Value<'a>)) -> Option<FileChange<
         change.members().find(|(key, _)| kinds.contains(key)).map(|(key, _)| ChangeKind::read(key))
     };
     let kind = tagged.or_else(named).unwrap_or(ChangeKind::Update);
-    let text = change.first(&["unified_diff", "content"], Value::text);
-    let diff = text.map(|text| file_diff::of_text(kind, text)).unwrap_or_default();
-    Some(FileChange { path: Text::json(path), kind, diff })
+    Some(FileChange::of_path(Text::json(path), kind))
 }

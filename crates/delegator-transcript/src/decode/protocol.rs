@@ -118,12 +118,7 @@ fn decode_item_details<'a>(kind: &str, fields: &Object<'a>) -> Option<ItemDetail
             let output = fields.text("aggregated_output").unwrap_or_default();
             let exit_code = fields.first(&["exit_code"], Value::small_integer);
             let command = Text::owned(shell::join(&words));
-            let duration_ms = fields.object("duration").and_then(|duration| {
-                let [secs, nanos] = ["secs", "nanos"].map(|key| duration.integer(key));
-                u64::try_from(secs?.checked_mul(1_000)?.checked_add(nanos? / 1_000_000)?).ok()
-            });
-            let ended = CommandExecution::ended(command, output, exit_code);
-            ItemDetails::CommandExecution(CommandExecution { duration_ms, ..ended })
+            ItemDetails::CommandExecution(CommandExecution::ended(command, output, exit_code))
         }
         "FileChange" => ItemDetails::FileChange { changes: file_changes(fields) },
         "McpToolCall" => ItemDetails::McpToolCall(finished_mcp_call(fields)),

@@ -138,6 +138,9 @@ fn session_file(context: &Context<'_>, given: PathBuf) -> Result<PathBuf, AppErr
     let Some(prefix) = given.to_str().filter(is_id).filter(|_| !given.exists()) else { return Ok(given) };
     let mut found = stored(context)?;
     found.retain(|session| session.thread_id.starts_with(&prefix.to_ascii_lowercase()));
+    // The newest file of each.
+    found.sort_by(|one, other| one.thread_id.cmp(&other.thread_id));
+    found.dedup_by(|one, other| one.thread_id == other.thread_id);
     match found.as_slice() {
         [only] => Ok(only.file.clone()),
         [] => {

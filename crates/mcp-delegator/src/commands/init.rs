@@ -261,7 +261,7 @@ fn choices(
     let registers = can_register && (titles.is_empty() || terminal_prompt::confirm(context, &question, true));
     let needs_approval = |client: &&Client| {
         let has_setting = client.host.unattended_command().is_some();
-        has_setting && client.is_editable() && client.has_tool_approval != Some(true)
+        has_setting && client.lacks_approval()
     };
     let unapproved: Vec<Host> = found.iter().filter(needs_approval).map(|client| client.host).collect();
     // The first question was the one about the agent; `setup` asks this one.

@@ -220,7 +220,7 @@ fn may_ask_for_approval(context: &Context<'_>, host: Host) -> Result<bool, AppEr
         return Ok(false);
     }
     let client = clients::find(context.process, host)?;
-    Ok(client.is_editable() && client.has_tool_approval != Some(true))
+    Ok(client.lacks_approval())
 }
 
 /// The question whether these clients may call the tools without asking; each has an unattended command.

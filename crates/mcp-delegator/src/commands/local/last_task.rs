@@ -7,6 +7,8 @@
 //! validated, so a command sees an ordinary input. Before `cancel` ends a submission that the user did not
 //! name, the user is asked; the other commands that destroy something ask in any case.
 
+use delegator_domain::terminal;
+
 use crate::commands::cancel;
 use crate::commands::local::attempts::{group_of, refuse_unfinished};
 use crate::commands::prelude::*;
@@ -102,14 +104,15 @@ pub fn fill_task_input(
         object.entry("chain").or_insert(true.into());
     }
     let presentation = context.screen.presentation;
+    let title = terminal::sanitize(&last.title);
     let is_true = |name: &str| object.get(name) == Some(&true.into());
     let is_cancelled = spec.path.last() == Some(&CANCEL) && !is_true("dry_run") && !last.has_ended;
     if request == LastRequest::Implied && is_cancelled && !is_true("confirm") {
-        return Ok(Some(format!("Cancel the last task, {} ({})?", last.id, last.title)));
+        return Ok(Some(format!("Cancel the last task, {} ({title})?", last.id)));
     }
     let is_announced = request == LastRequest::Implied || spec.danger == Danger::Destructive;
     if is_announced && !presentation.is_for_programs() && !presentation.quiet {
-        context.screen.printer.remark(&format!("The last task is {}: {}", last.id, last.title));
+        context.screen.printer.remark(&format!("The last task is {}: {title}", last.id));
     }
     Ok(None)
 }

@@ -45,6 +45,13 @@ impl Client {
     pub fn is_editable(&self) -> bool {
         matches!(self.state, ClientState::NotRegistered | ClientState::Registered)
     }
+
+    /// Whether the user may be asked to let it call the tools without asking: not if it does so, or if the
+    /// file of its permissions cannot be read. Codex has the setting in the entry, which may be missing.
+    pub fn lacks_approval(&self) -> bool {
+        let is_unknown = || self.has_tool_approval.is_none() && self.host == Host::Codex;
+        self.is_editable() && (self.has_tool_approval == Some(false) || is_unknown())
+    }
 }
 
 pub fn all(process: &Process) -> Result<Vec<Client>, AppError> {

@@ -42,8 +42,9 @@ impl Plan {
         let entry = entry.map_err(|error| edit_error(error, host, &file.file))?;
         let entry =
             entry.ok_or_else(|| AppError::new(ErrorCode::Internal, "The edited file has no entry."))?;
-        let edited = file.write(dry_run)?;
+        // Without the entry, which follows, the permission has no effect.
         let permission = permission.map(|file| file.write(dry_run)).transpose()?.map(Permission::of);
+        let edited = file.write(dry_run)?;
         let has_tool_approval = clients::find(context.process, host)?.has_tool_approval;
         let mut next = next_steps(host, edited.is_changed, has_tool_approval);
         next.extend(cloud_tools_hint(has_environments(context), &entry.args, host.name()));

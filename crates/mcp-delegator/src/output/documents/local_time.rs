@@ -1,8 +1,8 @@
 //! Times for people: in their time zone, without seconds.
 //!
 //! Commands write all times as RFC 3339 in UTC (`values::rfc3339`), which JSON and Markdown keep. Only the
-//! renderer of text replaces them, so a command cannot forget to. A document marks the words of an agent as
-//! verbatim; in these nothing is replaced.
+//! renderer of text replaces them, so a command cannot forget to. In blocks that a document marks as verbatim,
+//! such as the messages of an agent, nothing is replaced.
 
 use std::borrow::Cow;
 
@@ -16,13 +16,19 @@ const LENGTH: usize = "2026-11-19T09:05:00.000Z".len();
 /// Replaces the times in the format of `rfc3339` by `2026-11-19 09:05`, in the time zone that `variables` set
 /// or that of the system.
 pub fn with_local_times<'t>(text: &'t str, variables: &Variables) -> Cow<'t, str> {
-    let times = text.match_indices('Z').filter_map(|(end, _)| {
-        let written = text.get((end + 1).checked_sub(LENGTH)?..=end)?;
+    let times = text.match_indices('Z').filter_map(|(last, _)| {
+        let start = (last + 1).checked_sub(LENGTH)?;
+        let written = text.get(start..=last)?;
         let time = written.parse::<Timestamp>().ok().filter(|time| rfc3339(*time) == written)?;
-        let local = local_time(time.as_millisecond(), variables);
-        Some((written, local.strftime("%Y-%m-%d %H:%M").to_string()))
+        Some((start, local_time(time.as_millisecond(), variables)))
     });
-    times.fold(Cow::Borrowed(text), |text, (written, local)| text.replace(written, &local).into())
+    let (mut local, mut copied) = (String::new(), 0);
+    for (start, time) in times {
+        local.push_str(&text[copied..start]);
+        local.push_str(&time.strftime("%Y-%m-%d %H:%M").to_string());
+        copied = start + LENGTH;
+    }
+    if copied == 0 { text.into() } else { (local + &text[copied..]).into() }
 }
 
 #[cfg(test)]
