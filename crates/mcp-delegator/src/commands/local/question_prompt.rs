@@ -164,8 +164,8 @@ fn instruction(question: &Question) -> String {
     }
 }
 
-/// The answer in a typed line: the numbers of options, the id or label of one, or a text. `None` if there is none
-/// in it: the numbers are only those that the prompt shows.
+/// The answer in a typed line: the numbers of options, the id or label of one, or a text. `None` for an empty line,
+/// and for a number that the prompt does not show.
 fn typed_answer(question: &Question, line: &str) -> Option<Answer> {
     let options = &question.options;
     if line.is_empty() {
