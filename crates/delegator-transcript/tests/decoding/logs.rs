@@ -64,7 +64,7 @@ fn commands_have_their_duration_if_the_agent_reports_when_they_ran() {
     };
     assert_eq!(durations("app_server/steer.jsonl")[0], "0 (1s)");
     assert_eq!(durations("claude/task_bypass.jsonl")[0], "0 (<1s)");
-    // The time for which a user was asked for permission is not the command's.
+    // The time in which the command waits for permission is not part of its duration.
     assert_eq!(durations("claude/task_ask.jsonl")[0], "0");
     assert_eq!(durations("shell_ok.jsonl")[0], "0");
 

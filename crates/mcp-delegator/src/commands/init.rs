@@ -259,11 +259,8 @@ fn choices(
     let titles: Vec<&str> = found.iter().filter(is_new).map(|client| client.title).collect();
     let question = format!("Register this server with {}?", titles.join(", "));
     let registers = can_register && (titles.is_empty() || terminal_prompt::confirm(context, &question, true));
-    let needs_approval = |client: &&Client| {
-        let has_setting = client.host.unattended_command().is_some();
-        has_setting && client.lacks_approval()
-    };
-    let unapproved: Vec<Host> = found.iter().filter(needs_approval).map(|client| client.host).collect();
+    let unapproved: Vec<Host> =
+        found.iter().filter(|client| client.lacks_approval()).map(|client| client.host).collect();
     // The first question was the one about the agent; `setup` asks this one.
     let may_approve = registers && !agent.was_asked && !unapproved.is_empty();
     let approves_tools = input.approve_tools

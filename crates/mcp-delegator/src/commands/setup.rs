@@ -216,11 +216,7 @@ fn removed(context: &Context<'_>, host: Host, dry_run: bool) -> Result<CommandOu
 }
 
 fn may_ask_for_approval(context: &Context<'_>, host: Host) -> Result<bool, AppError> {
-    if host.unattended_command().is_none() || !terminal_prompt::can_answer(context) {
-        return Ok(false);
-    }
-    let client = clients::find(context.process, host)?;
-    Ok(client.lacks_approval())
+    Ok(terminal_prompt::can_answer(context) && clients::find(context.process, host)?.lacks_approval())
 }
 
 /// The question whether these clients may call the tools without asking; each has an unattended command.

@@ -29,7 +29,7 @@ pub fn consent(context: &Context<'_>, error: AppError) -> Result<String, AppErro
     Ok(field.clone())
 }
 
-/// Asks a question that must be answered with yes before the call goes on.
+/// Asks a question that must be answered with yes before the call continues.
 pub fn require(context: &Context<'_>, question: &str) -> Result<(), AppError> {
     if confirm(context, question, false) {
         return Ok(());

@@ -4,7 +4,6 @@
 use delegator_domain::task::State;
 use delegator_domain::terminal;
 use delegator_engine::{OverviewRequest, Percent, PercentSource, Snapshot, TaskProgress};
-use delegator_registry::Filter;
 use indicatif::{ProgressBar, ProgressStyle};
 use jiff::Timestamp;
 
@@ -69,17 +68,7 @@ impl<'a> WaitProgress<'a> {
         if task.remote.is_some() {
             return "waits for a worker".to_owned();
         }
-        let only_this = OverviewRequest {
-            filter: Filter::default(),
-            only: vec![task.id.clone()],
-            under: String::new(),
-            running_after: 0,
-            queued_after: 0,
-            unfinished_limit: 1,
-            ended_since_ms: 0,
-            ended_limit: 1,
-            ended_before: None,
-        };
+        let only_this = OverviewRequest { only: vec![task.id.clone()], ..OverviewRequest::default() };
         let overview = self.engine.results().overview(&only_this).ok().flatten();
         let queued = overview.as_ref().and_then(|overview| overview.queued.tasks.first());
         let clock = Clock { now_ms: Timestamp::now().as_millisecond(), variables: &variables(self.context) };
