@@ -15,7 +15,7 @@
 //! the methods of each are in one folder. The folders use each other in one direction only, by functions that
 //! take the engine, and by parts:
 //! `provider_error`, `error`, `system_port` ← `shared` ← `worktrees`, `restore_points` ← `submit` ←
-//! `upkeep` ← `supervise` ← `remote` ← `conversations` ← `results` ← `changes`, `wait` ← `cancel`.
+//! `upkeep` ← `supervise` ← `remote` ← `conversations` ← `results` ← `changes`, `wait` ← `cancel`, `live`.
 //!
 //! They reach clocks, randomness, processes and agents through one port, `system_port::System`. `real_system`
 //! implements it for this machine; in tests `simulation` implements it for the many actors of `model_test`,
@@ -25,6 +25,7 @@ mod cancel;
 mod changes;
 mod conversations;
 mod error;
+mod live;
 #[cfg(all(test, debug_assertions))]
 mod model_test;
 mod provider_error;
@@ -82,6 +83,9 @@ pub use error::{
     AnswerProblem, ConversationError, DirectoryProblem, EngineError, FileProblem, IsolationError, NoDiff,
     RestoreChanges,
 };
+pub use live::change_log::Cursor;
+pub use live::feed::{LiveFeed, LiveReader, Update, Wake};
+pub use live::state::{LiveChange, LiveOverall, LiveRow, LiveState, LiveTask};
 pub use provider_error::{ProviderError, ServiceError, UnsupportedAction};
 pub use remote::codex_cloud::HostedCodex;
 pub use remote::follow::EventFollower;

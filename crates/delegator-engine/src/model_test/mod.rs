@@ -14,6 +14,7 @@
 mod actions;
 mod chains;
 mod invariants;
+mod live;
 mod messages;
 mod notifications;
 
@@ -24,6 +25,7 @@ use delegator_registry::{OpenOptions, Registry, StateDir};
 
 use self::actions::Action;
 use self::invariants::Invariants;
+use self::live::LiveCheck;
 use crate::simulation::{SimulatedMachine, Simulator};
 use crate::{ConnectionPool, Engine};
 
@@ -43,6 +45,8 @@ struct Plan {
     engine: Engine,
     observer: Registry,
     invariants: Invariants,
+    /// In some plans, because it reads every task at every step.
+    live: Option<LiveCheck>,
     trees: Vec<PathBuf>,
     actions_left: usize,
     steps: usize,
@@ -65,10 +69,12 @@ impl Plan {
         let dir = StateDir::open(&engine.state_dir, &OpenOptions::default()).unwrap();
         let observer = Registry::open(&dir).unwrap();
         actions::trust_clock(&engine).unwrap();
+        let live = seed.is_multiple_of(4).then(|| LiveCheck::new(&engine));
         Plan {
             simulator,
             engine,
             observer,
+            live,
             invariants: Invariants::default(),
             trees,
             actions_left: actions,
@@ -130,7 +136,9 @@ impl Plan {
         if self.steps > MAX_STEPS {
             return Err("the plan does not end".to_owned());
         }
-        self.invariants.observe(&self.observer, &state, self.engine.max_concurrent)
+        self.invariants.observe(&self.observer, &state, self.engine.max_concurrent)?;
+        drop(state);
+        self.live.as_mut().map_or(Ok(()), |live| live.check(&self.engine, &self.observer, self.steps))
     }
 
     /// Runs upkeep passes, without killing, until every task has ended.

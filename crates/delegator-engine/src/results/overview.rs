@@ -68,7 +68,7 @@ pub struct AwaitedTasks {
     pub has_more_ended: bool,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct QueuedTask {
     pub task: TaskSummary,
     /// 0: the task is next.
@@ -78,7 +78,7 @@ pub struct QueuedTask {
     pub estimated_start_ms: Option<u64>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct RunningTask {
     pub task: TaskSummary,
     pub snapshot: Option<Snapshot>,
@@ -130,7 +130,8 @@ impl Results<'_> {
                 remaining: running.remaining,
             },
             queued: OldestPage {
-                tasks: self.with_queue_positions(registry, queue_paused, queued.tasks)?,
+                // Starts cannot be estimated while the queue is paused.
+                tasks: self.with_queue_positions(registry, !queue_paused, queued.tasks)?,
                 total: queued.total,
                 remaining: queued.remaining,
             },
@@ -207,17 +208,16 @@ impl Results<'_> {
         self.engine.query(|registry| registry.usage(filter, only, limit).map(Some))
     }
 
-    fn with_queue_positions(
+    pub(crate) fn with_queue_positions(
         &self,
         registry: &Registry,
-        queue_paused: bool,
+        estimates_starts: bool,
         queued: Vec<TaskSummary>,
     ) -> Result<Vec<QueuedTask>> {
         if queued.is_empty() {
             return Ok(Vec::new());
         }
-        // Starts cannot be estimated while the queue is paused.
-        let history = if queue_paused { None } else { DurationHistory::of_all(registry)? };
+        let history = if estimates_starts { DurationHistory::of_all(registry)? } else { None };
         let starts = history.map(|history| history.start_times(registry, self.engine, MAX_ESTIMATED));
         let starts = starts.transpose()?.unwrap_or_default();
         let mut positions: HashMap<TaskId, (usize, QueueEntry)> = HashMap::new();

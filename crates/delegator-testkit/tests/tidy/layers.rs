@@ -165,7 +165,7 @@ const ENGINE_LAYERS: &[&[&str]] = &[
     &["conversations"],
     &["results"],
     &["changes", "wait"],
-    &["cancel"],
+    &["cancel", "live"],
     &["real_system"],
     &["simulation"],
     &["model_test"],

@@ -1,0 +1,113 @@
+//! The last changes, numbered in one order, so that a reader can continue where it stopped.
+//!
+//! The log is bounded and shared by all readers: one that falls behind by more than the log holds misses
+//! changes and gets a whole state instead. It never delays the writer.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::str::FromStr;
+
+use super::state::LiveChange;
+
+/// Half a minute of a hundred changes a second.
+pub(super) const CAPACITY: usize = 4_096;
+
+/// The place of a reader in the changes of one process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Cursor {
+    /// Another process counts anew, so its changes are others.
+    pub(super) log: u64,
+    /// The last change that the reader knows.
+    pub revision: u64,
+}
+
+impl fmt::Display for Cursor {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{:x}-{}", self.log, self.revision)
+    }
+}
+
+impl FromStr for Cursor {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<Cursor, ()> {
+        let (log, revision) = text.split_once('-').ok_or(())?;
+        let log = u64::from_str_radix(log, 16).map_err(drop)?;
+        Ok(Cursor { log, revision: revision.parse().map_err(drop)? })
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct ChangeLog {
+    log: u64,
+    revision: u64,
+    /// The last one has this revision.
+    changes: VecDeque<LiveChange>,
+}
+
+impl ChangeLog {
+    pub(super) fn new(log: u64) -> ChangeLog {
+        ChangeLog { log, revision: 0, changes: VecDeque::new() }
+    }
+
+    pub(super) fn push(&mut self, change: LiveChange) {
+        if self.changes.len() == CAPACITY {
+            self.changes.pop_front();
+        }
+        self.changes.push_back(change);
+        self.revision += 1;
+    }
+
+    pub(super) fn end(&self) -> Cursor {
+        Cursor { log: self.log, revision: self.revision }
+    }
+
+    /// The changes after `cursor`; `None` if the log does not hold all of them.
+    pub(super) fn after(&self, cursor: Cursor) -> Option<Vec<LiveChange>> {
+        let missing = self.revision.checked_sub(cursor.revision).filter(|_| cursor.log == self.log)?;
+        let missing = usize::try_from(missing).ok()?;
+        let first = self.changes.len().checked_sub(missing)?;
+        Some(self.changes.iter().skip(first).cloned().collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use delegator_domain::task::{TaskId, TaskLocation};
+
+    use super::*;
+
+    fn change(number: usize) -> LiveChange {
+        let mut bytes = [0; 16];
+        bytes[..8].copy_from_slice(&number.to_be_bytes());
+        LiveChange::Removed(TaskId::from_random(TaskLocation::Local, bytes))
+    }
+
+    #[test]
+    fn a_reader_continues_where_it_stopped_or_learns_that_changes_are_missing() {
+        let mut log = ChangeLog::new(7);
+        let start = log.end();
+        assert_eq!(log.after(start), Some(Vec::new()));
+        (0..3).for_each(|number| log.push(change(number)));
+        assert_eq!(log.after(start), Some((0..3).map(change).collect()));
+        let middle = Cursor { revision: 2, ..start };
+        assert_eq!(log.after(middle), Some(vec![change(2)]));
+        (3..CAPACITY + 2).for_each(|number| log.push(change(number)));
+        assert_eq!(log.after(start), None, "two changes are gone");
+        assert_eq!(log.after(middle).map(|changes| changes.len()), Some(CAPACITY));
+        let end = log.end();
+        for unknown in [Cursor { log: 8, ..end }, Cursor { revision: end.revision + 1, ..end }] {
+            assert_eq!(log.after(unknown), None, "{unknown}");
+        }
+    }
+
+    #[test]
+    fn a_cursor_is_read_as_it_was_written() {
+        let cursor = Cursor { log: u64::MAX, revision: 12 };
+        assert_eq!(cursor.to_string(), "ffffffffffffffff-12");
+        assert_eq!(cursor.to_string().parse(), Ok(cursor));
+        for wrong in ["", "-", "7", "x-1", "7-", "7--1", "10000000000000000-1"] {
+            assert_eq!(wrong.parse::<Cursor>(), Err(()), "{wrong}");
+        }
+    }
+}
