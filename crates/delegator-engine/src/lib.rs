@@ -83,8 +83,8 @@ pub use error::{
     AnswerProblem, ConversationError, DirectoryProblem, EngineError, FileProblem, IsolationError, NoDiff,
     RestoreChanges,
 };
-pub use live::change_log::Cursor;
-pub use live::feed::{LiveFeed, LiveReader, Update, Wake};
+pub use live::change_log::{Cursor, Update};
+pub use live::feed::{LiveFeed, LiveReader, Wake};
 pub use live::state::{LiveChange, LiveOverall, LiveRow, LiveState, LiveTask};
 pub use provider_error::{ProviderError, ServiceError, UnsupportedAction};
 pub use remote::codex_cloud::HostedCodex;
@@ -98,6 +98,7 @@ pub use restore_points::lookup::{DroppedPoint, ListedPoint};
 pub use restore_points::record::{PointProblem, RestorePointRecord, git_version, restore_command};
 pub use restore_points::retained::{RetainedRestorePoint, RetentionReason};
 pub use results::attention::{ShownBeside, ended_facts};
+pub use results::event_range::{EventPlace, EventRange, StoredEvent};
 pub use results::groups::{ComparedAttempt, ComparedGroup, DiffSize, Target};
 pub use results::import::PastSession;
 pub use results::overview::{AwaitedTasks, CloudCounts, Overview, OverviewRequest, QueuedTask, RunningTask};

@@ -3,11 +3,12 @@
 //! The log is bounded and shared by all readers: one that falls behind by more than the log holds misses
 //! changes and gets a whole state instead. It never delays the writer.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::fmt;
 use std::str::FromStr;
+use std::sync::Arc;
 
-use super::state::LiveChange;
+use super::state::{LiveChange, LiveOverall, LiveState};
 
 /// Half a minute of a hundred changes a second.
 pub(super) const CAPACITY: usize = 4_096;
@@ -37,6 +38,25 @@ impl FromStr for Cursor {
     }
 }
 
+/// What a reader learns next.
+#[derive(Debug, Clone)]
+pub enum Update {
+    Snapshot {
+        state: Arc<LiveState>,
+        /// The reader had an earlier state, and changes since then are lost.
+        has_gap: bool,
+        cursor: Cursor,
+    },
+    Changes {
+        /// In their order, each with the place after it; of several changes of one task only the last, which has
+        /// the others.
+        changes: Vec<(Cursor, LiveChange)>,
+        /// As it is after them.
+        overall: Arc<LiveOverall>,
+        cursor: Cursor,
+    },
+}
+
 #[derive(Debug)]
 pub(super) struct ChangeLog {
     log: u64,
@@ -62,12 +82,19 @@ impl ChangeLog {
         Cursor { log: self.log, revision: self.revision }
     }
 
-    /// The changes after `cursor`; `None` if the log does not hold all of them.
-    pub(super) fn after(&self, cursor: Cursor) -> Option<Vec<LiveChange>> {
+    /// What has changed after `cursor`; `None` if the log does not hold all of it.
+    pub(super) fn after(&self, cursor: Cursor) -> Option<Vec<(Cursor, LiveChange)>> {
         let missing = self.revision.checked_sub(cursor.revision).filter(|_| cursor.log == self.log)?;
         let missing = usize::try_from(missing).ok()?;
-        let first = self.changes.len().checked_sub(missing)?;
-        Some(self.changes.iter().skip(first).cloned().collect())
+        self.changes.len().checked_sub(missing)?;
+        let mut seen = BTreeSet::new();
+        let newest_first = self.changes.iter().rev().take(missing).zip((0..=self.revision).rev());
+        let mut last_of_each: Vec<(Cursor, LiveChange)> = newest_first
+            .filter(|(change, _)| seen.insert(change.task()))
+            .map(|(change, revision)| (Cursor { revision, ..cursor }, change.clone()))
+            .collect();
+        last_of_each.reverse();
+        Some(last_of_each)
     }
 }
 
@@ -89,9 +116,11 @@ mod tests {
         let start = log.end();
         assert_eq!(log.after(start), Some(Vec::new()));
         (0..3).for_each(|number| log.push(change(number)));
-        assert_eq!(log.after(start), Some((0..3).map(change).collect()));
-        let middle = Cursor { revision: 2, ..start };
-        assert_eq!(log.after(middle), Some(vec![change(2)]));
+        let at = |revision: u64| Cursor { revision, ..start };
+        let all = vec![(at(1), change(0)), (at(2), change(1)), (at(3), change(2))];
+        assert_eq!(log.after(start), Some(all));
+        let middle = at(2);
+        assert_eq!(log.after(middle), Some(vec![(at(3), change(2))]));
         (3..CAPACITY + 2).for_each(|number| log.push(change(number)));
         assert_eq!(log.after(start), None, "two changes are gone");
         assert_eq!(log.after(middle).map(|changes| changes.len()), Some(CAPACITY));
@@ -99,6 +128,16 @@ mod tests {
         for unknown in [Cursor { log: 8, ..end }, Cursor { revision: end.revision + 1, ..end }] {
             assert_eq!(log.after(unknown), None, "{unknown}");
         }
+    }
+
+    #[test]
+    fn of_several_changes_of_a_task_the_last_one_counts() {
+        let mut log = ChangeLog::new(7);
+        [0, 1, 0].map(change).into_iter().for_each(|change| log.push(change));
+        let found = log.after(Cursor { log: 7, revision: 0 }).unwrap();
+        let revisions: Vec<u64> = found.iter().map(|(cursor, _)| cursor.revision).collect();
+        assert_eq!(revisions, [2, 3]);
+        assert_eq!(found[1].1, change(0));
     }
 
     #[test]

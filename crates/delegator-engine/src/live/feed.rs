@@ -8,9 +8,8 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::change_log::Cursor;
+use super::change_log::{Cursor, Update};
 use super::model::LiveModel;
-use super::state::{LiveChange, LiveState};
 use crate::Engine;
 use crate::error::{EngineError, Result};
 
@@ -21,19 +20,6 @@ const PROGRESS_INTERVAL: Duration = Duration::from_millis(500);
 const MIN_REST: Duration = Duration::from_millis(50);
 const MAX_REST: Duration = Duration::from_secs(1);
 const READS_PER_REST: u32 = 9;
-
-/// What a reader learns next.
-#[derive(Debug, Clone)]
-pub enum Update {
-    Snapshot {
-        state: Arc<LiveState>,
-        /// The reader had an earlier state, and changes since then are lost.
-        has_gap: bool,
-        cursor: Cursor,
-    },
-    /// In their order, with the place after the last one.
-    Changes(Vec<LiveChange>, Cursor),
-}
 
 /// Called from the thread after every change; it must only wake the reader.
 pub type Wake = Box<dyn Fn() + Send>;
@@ -106,7 +92,7 @@ impl LiveReader {
     /// What has happened since the last call; `None` if nothing has.
     pub fn take_update(&mut self) -> Option<Update> {
         let update = lock(&self.shared.model).update(self.cursor)?;
-        let (Update::Snapshot { cursor, .. } | Update::Changes(_, cursor)) = &update;
+        let (Update::Snapshot { cursor, .. } | Update::Changes { cursor, .. }) = &update;
         self.cursor = Some(*cursor);
         Some(update)
     }

@@ -5,8 +5,7 @@ use std::time::{Duration, Instant};
 
 use delegator_registry::ChangeMark;
 
-use super::change_log::{ChangeLog, Cursor};
-use super::feed::Update;
+use super::change_log::{ChangeLog, Cursor, Update};
 use super::state::{LiveOverall, LiveState};
 use crate::Engine;
 use crate::error::Result;
@@ -77,7 +76,11 @@ impl LiveModel {
         self.read.as_ref()?;
         match cursor.map(|cursor| self.log.after(cursor)) {
             Some(Some(changes)) if changes.is_empty() => None,
-            Some(Some(changes)) => Some(Update::Changes(changes, self.log.end())),
+            Some(Some(changes)) => Some(Update::Changes {
+                changes,
+                overall: Arc::clone(&self.state.overall),
+                cursor: self.log.end(),
+            }),
             gap => Some(Update::Snapshot {
                 state: Arc::clone(&self.state),
                 has_gap: gap.is_some(),

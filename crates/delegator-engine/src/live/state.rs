@@ -14,6 +14,7 @@ use crate::error::Result;
 use crate::results::attention::ended_facts;
 use crate::results::overview::{QueuedTask, RunningTask};
 use crate::shared::snapshot_file::read_cached_snapshot;
+use crate::upkeep::rescue::rescue_unless_recent;
 
 /// Tasks of each kind that are shown; the others are counted.
 const MAX_UNFINISHED: u32 = 5_000;
@@ -62,6 +63,17 @@ pub enum LiveChange {
     /// It is not shown any more.
     Removed(TaskId),
     Overall(Arc<LiveOverall>),
+}
+
+impl LiveChange {
+    /// `None`: it concerns no single task.
+    pub(super) fn task(&self) -> Option<&TaskId> {
+        match self {
+            LiveChange::Task(task) => Some(task.id()),
+            LiveChange::Removed(id) => Some(id),
+            LiveChange::Overall(_) => None,
+        }
+    }
 }
 
 impl LiveTask {
@@ -122,11 +134,15 @@ impl LiveState {
     pub(super) fn changes_to(&self, new: &LiveState) -> Vec<LiveChange> {
         let is_gone = |id: &&TaskId| !new.tasks.contains_key(*id);
         let removed = self.tasks.keys().filter(is_gone).cloned().map(LiveChange::Removed);
-        let differs = |(id, task): &(&TaskId, &Arc<LiveTask>)| self.tasks.get(*id) != Some(*task);
+        // Why a queued task waits depends on whether the queue is paused.
+        let is_pause = self.overall.is_queue_paused != new.overall.is_queue_paused;
+        let differs = |(id, task): &(&TaskId, &Arc<LiveTask>)| {
+            self.tasks.get(*id) != Some(*task) || (is_pause && matches!(task.row, LiveRow::Queued(_)))
+        };
         let changed = new.tasks.iter().filter(differs);
         let changed = changed.map(|(_, task)| LiveChange::Task(Arc::clone(task)));
         let overall = (self.overall != new.overall).then(|| LiveChange::Overall(Arc::clone(&new.overall)));
-        removed.chain(changed).chain(overall).collect()
+        overall.into_iter().chain(removed).chain(changed).collect()
     }
 
     pub fn apply(&mut self, change: &LiveChange) {
@@ -135,6 +151,13 @@ impl LiveState {
             LiveChange::Removed(id) => drop(self.tasks.remove(id)),
             LiveChange::Overall(overall) => self.overall = Arc::clone(overall),
         }
+    }
+
+    /// The tasks as they are now, after an upkeep pass.
+    pub fn now(engine: &Engine) -> Result<LiveState> {
+        let Some(mut registry) = engine.find_registry()? else { return Ok(LiveState::default()) };
+        rescue_unless_recent(engine, &mut registry)?;
+        LiveState::read(engine, &registry)
     }
 
     /// All tasks that have not ended, those that ended lately or are unread, and the other tasks of their

@@ -29,8 +29,8 @@ impl Reader {
             Some(Update::Snapshot { state, cursor, .. }) => {
                 (self.state, self.cursor) = ((*state).clone(), Some(cursor));
             }
-            Some(Update::Changes(changes, cursor)) => {
-                changes.iter().for_each(|change| self.state.apply(change));
+            Some(Update::Changes { changes, cursor, .. }) => {
+                changes.iter().for_each(|(_, change)| self.state.apply(change));
                 self.cursor = Some(cursor);
             }
         }

@@ -2,6 +2,7 @@
 //! pass, so that a task whose supervisor died is not reported as running.
 
 pub(crate) mod attention;
+pub(crate) mod event_range;
 pub(crate) mod groups;
 pub(crate) mod history;
 pub(crate) mod import;

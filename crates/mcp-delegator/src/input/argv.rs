@@ -342,8 +342,9 @@ fn collect_text_files(
     files
 }
 
-/// The value of one property. A value of the wrong type stays a string, which the validator refuses.
-fn parse_value(property: &Property, texts: Vec<String>) -> Result<Value, Problem> {
+/// The value of one property from at least one text. A value of the wrong type stays a string, which the
+/// validator refuses.
+pub fn parse_value(property: &Property, texts: Vec<String>) -> Result<Value, Problem> {
     let problem = |message: &str| Problem::invalid(property.name.clone(), message);
     match property.kind {
         PropertyType::List => Ok(match texts.as_slice() {

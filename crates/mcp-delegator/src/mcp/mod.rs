@@ -1,16 +1,18 @@
-//! The MCP server: the same commands as tools.
+//! The server: the same commands as MCP tools, and over HTTP also behind paths.
 //!
 //! ```text
 //! transport/stdio ─┐             ┌ tools            admit ▸ confirm ▸ run (▸ wait) ▸ render ▸ redact
 //!                  ├─ server ────┤ tasks_extension  handles for runs and waits that outlive the server
 //! transport/http ──┘  (rmcp)     ├ codex_compat     the two tools of Codex's former server
 //!                                └ resources, prompts, instructions
+//!                         api    the commands behind paths, for pages and scripts
 //! ```
 //!
 //! Handlers are synchronous and short; they run on the runtime's blocking threads and never wait there: one
 //! thread watches all tasks for all calls. An error in a call, a panic included, becomes the response of that
 //! call, and the server keeps running. Only the transport writes to stdout.
 
+pub mod api;
 pub mod codex_compat;
 pub mod instructions;
 pub mod prompts;

@@ -4,12 +4,12 @@
 //! Stdout belongs to the protocol; this command prints only to stderr.
 
 use std::os::unix::ffi::OsStrExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use delegator_config::{Settings, ToolFormat, built_in_default};
 use delegator_engine::wait_thread::WaitThread;
-use delegator_engine::{ConnectionPool, Engine, is_peer_in_task};
+use delegator_engine::{ConnectionPool, Engine, LiveFeed, is_peer_in_task};
 use delegator_fleet::DatabasePool;
 use delegator_registry::make_private_path;
 use rmcp::handler::server::ServerHandler;
@@ -21,6 +21,7 @@ use crate::commands::inputs::choices;
 use crate::commands::local::agent_candidates::installed_agents;
 use crate::commands::local::tasks::{TOKEN_FILE_PATH, engine};
 use crate::error::{AppError, ErrorCode, Problem, io_error};
+use crate::mcp::api::{Api, Scope};
 use crate::mcp::server::Server;
 use crate::mcp::tools::server_state::ServerState;
 use crate::mcp::tools::toolbox::Toolbox;
@@ -37,6 +38,10 @@ fn tool_formats(_: &mut SchemaGenerator) -> Schema {
     choices(["markdown", "json"])
 }
 
+fn scopes(_: &mut SchemaGenerator) -> Schema {
+    choices(Scope::NAMES)
+}
+
 #[derive(Debug, Clone, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Serve {
@@ -45,6 +50,9 @@ pub struct Serve {
     /// File with the bearer token for HTTP (default: http-token in the state directory, created on first use)
     #[schemars(length(min = 1, max = 4096))]
     pub token_file: Option<PathBuf>,
+    /// What the token permits over HTTP: read, answer (also answer questions, send messages) or write
+    #[schemars(schema_with = "scopes", extend("default" = Scope::Write.name()))]
+    pub scope: Option<String>,
     /// Toolsets to serve: local, cloud, registry, worktree, extra, codex-compat
     #[schemars(extend("default" = built_in_default("toolsets")))]
     pub toolsets: Vec<String>,
@@ -97,15 +105,15 @@ struct ServeOutput {}
 impl CommandData for ServeOutput {}
 
 impl InputRules for Serve {
-    /// A token file without --http is an error: stdio does not use a token.
+    /// A token file or a scope without --http is an error: stdio does not use a token.
     fn problems(&self) -> Vec<Problem> {
-        if self.token_file.is_none() || self.http.is_some() {
-            return Vec::new();
-        }
-        vec![
-            Problem::invalid("token_file", "requires http, which is not given")
-                .suggest(Some("Give --http with an address, or omit --token-file.")),
-        ]
+        let given = [("token_file", self.token_file.is_some()), ("scope", self.scope.is_some())];
+        let surplus = given.into_iter().filter(|(_, is_given)| *is_given && self.http.is_none());
+        let problem = |(name, _)| {
+            Problem::invalid(name, "requires http, which is not given")
+                .suggest(Some("Give --http with an address, or omit this flag."))
+        };
+        surplus.map(problem).collect()
     }
 }
 
@@ -145,14 +153,14 @@ pub fn serve<H: ServerHandler + Clone>(
         context.screen.announce_always(&format!("warning: {}", warning.message));
     }
     let connections = state.connections.clone().with_redactor(context.screen.printer.redactor().clone());
-    let waits = WaitThread::start(engine(context)?.with_connections(connections))?;
-    let server = wrap(Server::new(state, waits));
+    let waits = WaitThread::start(engine(context)?.with_connections(connections.clone()))?;
+    let server = Server::new(state, waits);
     match listen {
         None => {
             if context.process.stdin_is_terminal {
                 context.screen.announce(ON_A_TERMINAL);
             }
-            stdio::serve(server)?;
+            stdio::serve(wrap(server))?;
         }
         Some(address) => {
             let path = match (&input.token_file, &context.state_dir) {
@@ -169,7 +177,11 @@ pub fn serve<H: ServerHandler + Clone>(
                 recorded.map_err(|error| io_error("Recording the path of the token file", &error))?;
             }
             context.screen.announce_always(&format!("The bearer token is in {}", path.display()));
-            http::serve(server, address, token, is_in_task(engine(context)?), context.screen)?;
+            let state_dir = context.state_dir.as_deref().unwrap_or(Path::new("."));
+            let live = LiveFeed::new(engine(context)?.with_connections(connections))?;
+            let api = Api::new(server.clone(), live, scope(&input), state_dir);
+            let is_in_task = is_in_task(engine(context)?);
+            http::serve(wrap(server), api, address, token, is_in_task, context.screen)?;
         }
     }
     Ok(CommandOutput::done(ServeOutput {}))
@@ -196,10 +208,15 @@ fn tool_selection(context: &Context<'_>, input: &Serve) -> Settings {
             *names = split_names(given);
         }
     }
-    settings.read_only |= input.read_only;
+    // A tool that changes nothing is the only one that each scope permits.
+    settings.read_only |= input.read_only || scope(input) < Scope::Write;
     settings.output_schemas |= input.output_schemas;
     settings.default_format = input.default_format.unwrap_or(settings.default_format);
     settings
+}
+
+fn scope(input: &Serve) -> Scope {
+    input.scope.as_deref().and_then(Scope::from_name).unwrap_or(Scope::Write)
 }
 
 /// Splits comma-separated names of a repeatable flag.

@@ -127,12 +127,22 @@ impl Presentation {
     pub fn for_tool(format: Format, served: &Arc<ServedTools>) -> Self {
         Presentation {
             screen: Rendering { format: Some(format), envelope: Envelope::Tool },
+            served_tools: Some(Arc::clone(served)),
+            tool_prefix: served.prefix.clone(),
+            ..Presentation::for_api()
+        }
+    }
+
+    /// The CLI envelope as JSON.
+    pub fn for_api() -> Self {
+        Presentation {
+            screen: Rendering { format: Some(Format::Json), envelope: Envelope::Agent },
             file: None,
             stream: false,
             quiet: true,
             has_selected_fields: false,
-            served_tools: Some(Arc::clone(served)),
-            tool_prefix: served.prefix.clone(),
+            served_tools: None,
+            tool_prefix: String::new(),
             stdout_is_terminal: false,
             stderr_is_terminal: false,
             body_style: TextStyle::default(),

@@ -106,7 +106,7 @@ pub struct ProblemData {
     pub suggestion: String,
 }
 
-pub(super) fn problems(error: &AppError) -> Vec<ProblemData> {
+pub fn problems(error: &AppError) -> Vec<ProblemData> {
     let data = |problem: &Problem| ProblemData {
         field: problem.field.clone(),
         problem: problem.problem.clone(),

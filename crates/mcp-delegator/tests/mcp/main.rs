@@ -3,6 +3,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a test panics when its setup is not as expected")]
 
+mod api;
+mod api_stream;
 mod attempts;
 mod batches;
 mod blocking_calls;

@@ -15,10 +15,11 @@ use serde_json::{Map, Value};
 use crate::commands::context::Context;
 use crate::commands::{CommandList, PreparedCall};
 use crate::error::{AppError, ErrorCode, Problem, catch_panics};
+use crate::input::validation::ValidInput;
 use crate::input::{stdin, validation};
 use crate::mcp::tools::toolbox::Toolbox;
 use crate::output::awaited_task::Attachment;
-use crate::output::outcome::{CallClock, CommandOutput};
+use crate::output::outcome::{CallClock, CommandOutput, Outcome};
 use crate::output::presentation::Presentation;
 use crate::output::printer::Printer;
 use crate::output::screen::Screen;
@@ -32,6 +33,8 @@ use crate::spec::{CallOrigin, CommandSpec, ConfigUse, PreflightContext, Surface}
 const MAX_TEXT: usize = 48_000;
 /// Characters for everything but the output, when the caller sets `max_output_bytes`.
 const MAX_TEXT_AROUND_OUTPUT: usize = 16_000;
+/// A page of a browser can show this; longer diffs are read by path.
+const MAX_API_BYTES: usize = 8 << 20;
 
 #[derive(Debug)]
 pub struct ServerState {
@@ -85,6 +88,16 @@ impl ServerState {
     pub fn admit(
         &self,
         spec: &'static CommandSpec,
+        object: Map<String, Value>,
+    ) -> Result<AdmittedCall, RefusedCall> {
+        self.admit_with(spec, |input| (self.commands.find(spec)?.prepare)(input), object)
+    }
+
+    /// Validates a call of a command that need not be one of the command line.
+    pub fn admit_with(
+        &self,
+        spec: &'static CommandSpec,
+        prepare: impl FnOnce(ValidInput) -> Result<Box<dyn PreparedCall>, AppError>,
         mut object: Map<String, Value>,
     ) -> Result<AdmittedCall, RefusedCall> {
         let preflight = PreflightContext::new(&self.config, &self.process, self.state_dir.as_deref());
@@ -98,7 +111,7 @@ impl ServerState {
             self.require_valid_config(spec)?;
             validation::refuse_command_line_only_inputs(spec, &input)?;
             let call = call.with_output(input.get("max_output_bytes").and_then(Value::as_u64));
-            Ok(AdmittedCall { call, prepared: (self.commands.find(spec)?.prepare)(input)? })
+            Ok(AdmittedCall { call, prepared: prepare(input)? })
         };
         admitted().map_err(|error: AppError| RefusedCall { call, error: Box::new(error) })
     }
@@ -154,14 +167,8 @@ impl ServerState {
 
     /// The response of a call, truncated and redacted.
     pub fn render(&self, call: &ToolCall, output: Result<CommandOutput, AppError>) -> CallToolResult {
-        let mut output = output.unwrap_or_else(CommandOutput::from).warn(&self.config.warnings);
-        if call.spec.config == ConfigUse::ValidPart {
-            output = output.warn(self.config_error.iter().flat_map(ConfigError::ignored_values));
-        }
         let presentation = self.presentation(call.format);
-        if let Some(error) = output.completion.error_mut() {
-            presentation.call_syntax().name_inputs_of(error);
-        }
+        let output = self.complete(call, output, &presentation);
         let limit =
             || SizeLimit { max_size: call.max_text, unit: SizeUnit::Characters, printer: &self.printer };
         let (outcome, rendered) = truncate_to_fit(call.clock.end(call.spec, output), &presentation, limit());
@@ -180,6 +187,32 @@ impl ServerState {
         let mut result = to_result(vec![ContentBlock::text(text)]);
         result.structured_content = structured.and_then(|text| serde_json::from_str(&text).ok());
         result
+    }
+
+    /// Adds what the configuration has to say, and names the inputs of an error as the caller knows them.
+    fn complete(
+        &self,
+        call: &ToolCall,
+        output: Result<CommandOutput, AppError>,
+        presentation: &Presentation,
+    ) -> CommandOutput {
+        let mut output = output.unwrap_or_else(CommandOutput::from).warn(&self.config.warnings);
+        if call.spec.config == ConfigUse::ValidPart {
+            output = output.warn(self.config_error.iter().flat_map(ConfigError::ignored_values));
+        }
+        if let Some(error) = output.completion.error_mut() {
+            presentation.call_syntax().name_inputs_of(error);
+        }
+        output
+    }
+
+    /// The outcome of a call of the HTTP API and its envelope, redacted.
+    pub fn envelope(&self, call: &ToolCall, output: Result<CommandOutput, AppError>) -> (Outcome, String) {
+        let presentation = Presentation::for_api();
+        let output = self.complete(call, output, &presentation);
+        let limit = SizeLimit { max_size: MAX_API_BYTES, unit: SizeUnit::Bytes, printer: &self.printer };
+        let (outcome, rendered) = truncate_to_fit(call.clock.end(call.spec, output), &presentation, limit);
+        (outcome, self.printer.redact(&rendered.body))
     }
 
     fn presentation(&self, format: Format) -> Presentation {

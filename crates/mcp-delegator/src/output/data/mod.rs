@@ -15,6 +15,7 @@ pub mod files;
 pub mod final_message;
 pub mod findings;
 pub mod group;
+pub mod live_task;
 pub mod output;
 pub mod progress;
 pub mod registry;

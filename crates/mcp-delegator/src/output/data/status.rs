@@ -342,6 +342,14 @@ impl ListedTask {
         ListedTask { queue_position: Some(queued.position), section, ..ListedTask::of(&queued.task) }
     }
 
+    /// A task of which only the row is known; one that has not ended has no end.
+    pub fn stored(task: &Task) -> ListedTask {
+        match &task.ended {
+            Some(_) => ListedTask::ended(task),
+            None => ListedTask::of(&task.into()),
+        }
+    }
+
     pub fn ended(task: &Task) -> ListedTask {
         let times = RunTimes::of(task);
         ListedTask {

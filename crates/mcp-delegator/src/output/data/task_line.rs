@@ -8,7 +8,7 @@ use delegator_domain::notification::Subject;
 use delegator_domain::question::QuestionKind;
 use delegator_domain::task::{EndKind, FailureKind, LimitKind, Member, Obstacle, Verification};
 use delegator_domain::text::first_line;
-use delegator_engine::{ShownBeside, Variables, ended_facts, local_time};
+use delegator_engine::{LiveRow, LiveTask, ShownBeside, Variables, ended_facts, local_time};
 use delegator_registry::{AgentPause, BlockedBy, ChangedLines, EndRecord, StoredQuestion, TaskSummary};
 
 use crate::output::data::stored_task::seconds_since;
@@ -122,6 +122,14 @@ impl TaskLine {
         };
         let facts = TaskFacts::of_state(task.state);
         TaskLine { state, ..TaskLine::of(task, &facts, seconds_since(task.created_at_ms, clock.now_ms)) }
+    }
+
+    pub fn live(live: &LiveTask, is_queue_paused: bool, clock: Clock<'_>) -> TaskLine {
+        match &live.row {
+            LiveRow::Running(running) => TaskLine::running(running, live.questions.first(), clock),
+            LiveRow::Queued(queued) => TaskLine::queued(queued, is_queue_paused, clock),
+            LiveRow::Stored(task) => TaskLine::of_row(task, clock),
+        }
     }
 
     /// A task of which only the row is known; usually it has ended.

@@ -10,6 +10,7 @@ use http::uri::Authority;
 use http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header};
 
 use crate::error::{AppError, ErrorCode};
+use crate::mcp::api::Api;
 use crate::mcp::transport::http::responses::PlainResponse;
 use crate::mcp::transport::http::token::Token;
 
@@ -52,11 +53,18 @@ impl Gate {
         }
         match target.path() {
             HEALTH if method == Method::GET || method == Method::HEAD => respond(StatusCode::OK, "ok\n"),
-            ENDPOINT if !self.has_valid_token(headers) => {
+            path if path != ENDPOINT && !Api::serves(path) => {
+                respond(StatusCode::NOT_FOUND, "Not found. The endpoints are /mcp and /api/v1.\n")
+            }
+            _ if !self.has_valid_token(headers) => {
                 respond(StatusCode::UNAUTHORIZED, "The bearer token is missing or wrong.\n")
             }
             ENDPOINT => check_media_types(method, headers),
-            _ => respond(StatusCode::NOT_FOUND, "Not found. The endpoint is /mcp.\n"),
+            // Another type can be sent by a form of any page, without asking this server first.
+            _ if *method == Method::POST && !sends_json(headers) => {
+                respond(StatusCode::UNSUPPORTED_MEDIA_TYPE, "Content-Type must be application/json.\n")
+            }
+            _ => Ok(()),
         }
     }
 
@@ -223,6 +231,11 @@ mod tests {
             ("/healthz", vec![ours], 200),
             ("/healthz", vec![("host", "evil.com")], 403),
             ("/", vec![ours, known], 404),
+            ("/api/v1/tasks", vec![ours, known], 200),
+            ("/api/v1/tasks", vec![ours], 401),
+            ("/api/v1/tasks", vec![("host", "evil.com"), known], 403),
+            ("/api/v1/tasks", vec![ours, ("origin", "https://evil.com"), known], 403),
+            ("/api/v10/tasks", vec![ours, known], 404),
         ] {
             assert_eq!(status_of(&gate, path, &headers), status, "{path} {headers:?}");
         }

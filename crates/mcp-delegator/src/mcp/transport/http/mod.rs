@@ -41,6 +41,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio_io_timeout::TimeoutWriter;
 
 use crate::error::{AppError, io_error};
+use crate::mcp::api::Api;
 use crate::mcp::transport::decode::{DecodedMessage, decode_body};
 use crate::mcp::transport::http::token::Token;
 use crate::output::screen::Screen;
@@ -50,7 +51,8 @@ use body_reader::BodyReader;
 use bounds::Bounds;
 pub use connections::IsInTask;
 use connections::{Connection, Connections};
-use responses::{Body, PlainResponse, protocol_error};
+pub use responses::Body;
+use responses::{PlainResponse, protocol_error};
 use sessions::Sessions;
 
 const SESSION: &str = "mcp-session-id";
@@ -63,6 +65,7 @@ const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(50);
 type Service<S> = StreamableHttpService<S, Sessions>;
 
 struct HttpServer<S> {
+    api: Option<Api>,
     gate: Gate,
     connections: Connections,
     body_reader: BodyReader,
@@ -73,6 +76,7 @@ struct HttpServer<S> {
 
 pub fn serve(
     server: impl ServerHandler + Clone,
+    api: Api,
     address: SocketAddr,
     token: Token,
     is_in_task: IsInTask,
@@ -84,7 +88,8 @@ pub fn serve(
         let address = listener.local_addr().map_err(|error| io_error("Listening", &error))?;
         screen.announce_always(&format!("Serving on http://{address}{ENDPOINT}"));
         let bounds = Bounds::default().limited_by_open_files(getrlimit(Resource::Nofile).current);
-        accept(listener, HttpServer::new(server, Gate::new(address.ip(), token), is_in_task, bounds)).await
+        let server = HttpServer::new(server, Gate::new(address.ip(), token), is_in_task, bounds);
+        accept(listener, HttpServer { api: Some(api), ..server }).await
     })
 }
 
@@ -127,7 +132,8 @@ impl<S: ServerHandler> HttpServer<S> {
         let sessions = Arc::new(Sessions::new(&bounds));
         let service = Service::new(move || Ok(server.clone()), Arc::clone(&sessions), config);
         let connections = Connections::new(bounds.connections, is_in_task);
-        HttpServer { gate, connections, body_reader: BodyReader::new(&bounds), sessions, service, bounds }
+        let body_reader = BodyReader::new(&bounds);
+        HttpServer { api: None, gate, connections, body_reader, sessions, service, bounds }
     }
 
     async fn serve_connection(self: Arc<Self>, stream: TcpStream, connection: &Arc<Connection>) {
@@ -169,8 +175,11 @@ impl<S: ServerHandler> HttpServer<S> {
         self.gate.check(request.method(), request.uri(), request.headers())?;
         self.connections.authorise(connection).await?;
         let (mut head, body) = request.into_parts();
-        access_check::normalize_media_types(&mut head.headers);
         let body = self.body_reader.read(body).await?;
+        if let Some(api) = self.api.as_ref().filter(|_| Api::serves(head.uri.path())) {
+            return Ok(api.respond(&head, body).await);
+        }
+        access_check::normalize_media_types(&mut head.headers);
         if head.method == Method::DELETE {
             return self.delete_session(head, body).await;
         }

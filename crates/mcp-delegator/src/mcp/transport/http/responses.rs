@@ -8,7 +8,7 @@ use http_body_util::combinators::BoxBody;
 use http_body_util::{BodyExt, Full};
 use serde::Serialize;
 
-pub(super) type Body = BoxBody<Bytes, Infallible>;
+pub type Body = BoxBody<Bytes, Infallible>;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct PlainResponse {

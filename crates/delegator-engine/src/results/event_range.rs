@@ -1,0 +1,143 @@
+//! A range of the stored events of a task, by their place in the stream, without reading the whole stream.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader, Seek, SeekFrom};
+use std::os::unix::fs::MetadataExt;
+
+use delegator_domain::task::TaskId;
+use delegator_registry::TaskFile;
+
+use crate::Results;
+use crate::error::{EngineError, Result};
+
+/// A line of the stream. The first one is 1.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoredEvent {
+    pub number: u64,
+    pub line: Vec<u8>,
+}
+
+/// How far a reader has read.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct EventPlace {
+    pub lines: u64,
+    bytes: u64,
+    /// Device and inode.
+    file: Option<(u64, u64)>,
+}
+
+#[derive(Debug, Default)]
+pub struct EventRange {
+    pub events: Vec<StoredEvent>,
+    pub end: EventPlace,
+    /// There are more complete lines after `end`.
+    pub has_more: bool,
+    /// Another attempt has begun a new stream, from which the events are.
+    pub is_restarted: bool,
+}
+
+impl Results<'_> {
+    /// Up to `limit` complete lines after `place`, without those up to number `skip`, and at most about
+    /// `max_bytes` of them.
+    pub fn event_range(
+        &self,
+        id: &TaskId,
+        place: EventPlace,
+        skip: u64,
+        limit: usize,
+        max_bytes: usize,
+    ) -> Result<EventRange> {
+        let Some(dir) = self.task_dir(id)? else { return Ok(EventRange::default()) };
+        let failed = EngineError::io("read the events of the task");
+        match File::open(dir.file(TaskFile::Events)) {
+            Ok(file) => read_range(file, place, skip, limit, max_bytes).map_err(failed),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                Ok(EventRange { end: place, ..EventRange::default() })
+            }
+            Err(error) => Err(failed(error)),
+        }
+    }
+}
+
+fn read_range(
+    mut file: File,
+    place: EventPlace,
+    skip: u64,
+    limit: usize,
+    max_bytes: usize,
+) -> std::io::Result<EventRange> {
+    let metadata = file.metadata()?;
+    let identity = Some((metadata.dev(), metadata.ino()));
+    let is_restarted = metadata.len() < place.bytes || (place.file.is_some() && place.file != identity);
+    let known = if is_restarted { EventPlace::default() } else { place };
+    let end = EventPlace { file: identity, ..known };
+    let mut range = EventRange { end, is_restarted, ..EventRange::default() };
+    file.seek(SeekFrom::Start(range.end.bytes))?;
+    let mut reader = BufReader::with_capacity(64 << 10, file);
+    let (mut size, mut line) = (0, Vec::new());
+    loop {
+        line.clear();
+        let read = reader.read_until(b'\n', &mut line)?;
+        // The rest is still being written.
+        if line.pop() != Some(b'\n') {
+            return Ok(range);
+        }
+        if range.events.len() >= limit || (size > 0 && size + read > max_bytes) {
+            return Ok(EventRange { has_more: true, ..range });
+        }
+        range.end.lines += 1;
+        range.end.bytes += read as u64;
+        if range.end.lines > skip {
+            size += read;
+            range.events.push(StoredEvent { number: range.end.lines, line: std::mem::take(&mut line) });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+
+    /// The range of a new file with this text.
+    fn range(text: &str, place: EventPlace, skip: u64, limit: usize, max_bytes: usize) -> EventRange {
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(text.as_bytes()).unwrap();
+        read_range(file, place, skip, limit, max_bytes).unwrap()
+    }
+
+    fn lines(range: &EventRange) -> Vec<(u64, String)> {
+        let text = |line: &[u8]| String::from_utf8(line.to_vec()).unwrap();
+        range.events.iter().map(|event| (event.number, text(&event.line))).collect()
+    }
+
+    #[test]
+    fn a_reader_continues_after_the_last_complete_line() {
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(b"one\ntwo\nthr").unwrap();
+        let read = |file: &File, place| read_range(file.try_clone().unwrap(), place, 0, 9, 1_000).unwrap();
+        let first = read(&file, EventPlace::default());
+        assert_eq!(lines(&first), [(1, "one".to_owned()), (2, "two".to_owned())]);
+        file.seek(SeekFrom::End(0)).unwrap();
+        file.write_all(b"ee\n").unwrap();
+        let next = read(&file, first.end);
+        assert_eq!(lines(&next), [(3, "three".to_owned())]);
+        assert!(!next.has_more && !next.is_restarted);
+        let restarted = range("new\n", next.end, 0, 9, 1_000);
+        assert!(restarted.is_restarted);
+        assert_eq!(lines(&restarted), [(1, "new".to_owned())]);
+    }
+
+    #[test]
+    fn a_range_is_bounded_by_lines_and_bytes_and_has_at_least_one_line() {
+        let text = "a\nbb\nccc\ndddd\n";
+        let by_lines = range(text, EventPlace::default(), 1, 2, 1_000);
+        assert_eq!(lines(&by_lines), [(2, "bb".to_owned()), (3, "ccc".to_owned())]);
+        assert!(by_lines.has_more);
+        let by_bytes = range(text, EventPlace::default(), 3, 9, 1);
+        assert_eq!(lines(&by_bytes), [(4, "dddd".to_owned())]);
+        assert!(!by_bytes.has_more);
+        assert!(range(text, EventPlace::default(), 0, 9, 6).has_more);
+    }
+}

@@ -1,0 +1,57 @@
+//! `audit.jsonl` in the state directory: a line for every action that came over the HTTP API.
+
+use std::fs::OpenOptions;
+use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::PathBuf;
+
+use serde::Serialize;
+
+use crate::mcp::api::scope::Scope;
+use crate::output::values::UtcTime;
+
+const FILE: &str = "audit.jsonl";
+
+#[derive(Debug, Clone)]
+pub(super) struct Audit {
+    path: PathBuf,
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct AuditLine<'a> {
+    pub(super) time: UtcTime,
+    pub(super) scope: &'static str,
+    pub(super) command: String,
+    /// The task or group that the path names.
+    pub(super) task: Option<&'a str>,
+    /// The request id of the envelope; none if the request was refused before it ran.
+    pub(super) request_id: Option<String>,
+    /// `ok`, or the code of the error.
+    pub(super) outcome: &'a str,
+}
+
+impl Audit {
+    pub(super) fn new(state_dir: &std::path::Path) -> Audit {
+        Audit { path: state_dir.join(FILE) }
+    }
+
+    /// An action that is done is not undone because its line cannot be written.
+    pub(super) fn record(&self, line: &AuditLine<'_>) {
+        let write = || -> std::io::Result<()> {
+            let mut text = serde_json::to_vec(line)?;
+            text.push(b'\n');
+            // One write, because another server may append at the same time.
+            OpenOptions::new().append(true).create(true).mode(0o600).open(&self.path)?.write_all(&text)
+        };
+        if let Err(error) = write() {
+            tracing::error!(path = %self.path.display(), %error, "could not write the audit file");
+        }
+    }
+}
+
+impl AuditLine<'_> {
+    pub(super) fn now(scope: Scope, command: String) -> AuditLine<'static> {
+        let time = UtcTime::from_ms(jiff::Timestamp::now().as_millisecond());
+        AuditLine { time, scope: scope.name(), command, task: None, request_id: None, outcome: "ok" }
+    }
+}

@@ -1,0 +1,213 @@
+//! Answers a request of the HTTP API.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use delegator_engine::LiveFeed;
+use http::request::Parts;
+use http::{HeaderValue, Method, Response, StatusCode, header};
+use http_body_util::{BodyExt, Full};
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use crate::commands::Started;
+use crate::error::{AppError, ErrorCode, Problem, catch_panics};
+use crate::mcp::api::audit::{Audit, AuditLine};
+use crate::mcp::api::problem::{self, ProblemDocument};
+use crate::mcp::api::routes::{self, Call, Found, Route, Target};
+use crate::mcp::api::scope::Scope;
+use crate::mcp::api::{BASE, openapi, stream};
+use crate::mcp::server::{Server, run_blocking};
+use crate::mcp::tools::server_state::{AdmittedCall, ServerState, ToolCall};
+use crate::mcp::transport::http::Body;
+use crate::output::outcome::CommandOutput;
+use crate::spec::formats::Format;
+
+#[derive(Debug, Clone)]
+pub struct Api {
+    pub(super) server: Server,
+    pub(super) live: LiveFeed,
+    scope: Scope,
+    audit: Audit,
+}
+
+/// The answer to a request, before it is a response.
+struct Answer {
+    status: StatusCode,
+    kind: &'static str,
+    body: String,
+    /// The outcome for the audit file, and the request id.
+    outcome: (String, Option<String>),
+}
+
+impl Api {
+    pub fn new(server: Server, live: LiveFeed, scope: Scope, state_dir: &Path) -> Api {
+        Api { server, live, scope, audit: Audit::new(state_dir) }
+    }
+
+    /// Whether the API answers requests to this path.
+    pub fn serves(path: &str) -> bool {
+        path.strip_prefix(BASE).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    }
+
+    /// Answers a request whose token is valid.
+    pub async fn respond(&self, head: &Parts, body: Bytes) -> Response<Body> {
+        let path = head.uri.path().strip_prefix(BASE).unwrap_or_default();
+        match routes::find(&head.method, path) {
+            Found::Nothing => {
+                let text = format!("There is no path {} in this API.", head.uri.path());
+                refusal(StatusCode::NOT_FOUND, ErrorCode::NotFound, text)
+            }
+            Found::OtherMethods(methods) => {
+                let methods: Vec<&str> = methods.into_iter().map(Method::as_str).collect();
+                let allowed = methods.join(", ");
+                let text = format!("{} can be requested with {allowed}.", head.uri.path());
+                let mut response = refusal(StatusCode::METHOD_NOT_ALLOWED, ErrorCode::Unsupported, text);
+                let allowed = HeaderValue::from_str(&allowed);
+                allowed
+                    .into_iter()
+                    .for_each(|allowed| drop(response.headers_mut().insert(header::ALLOW, allowed)));
+                response
+            }
+            Found::Route { route, id } => self.follow(route, id, head, body).await,
+        }
+    }
+
+    async fn follow(
+        &self,
+        route: &'static Route,
+        id: Option<String>,
+        head: &Parts,
+        body: Bytes,
+    ) -> Response<Body> {
+        let call = match &route.target {
+            Target::Stream => return stream::open(self, head).await.unwrap_or_else(|error| failure(&error)),
+            Target::OpenApi => {
+                let document = openapi::document((&self.server.state.config.settings).into());
+                return json(StatusCode::OK, "application/json", document.to_string());
+            }
+            Target::Command(call) => call,
+        };
+        let is_action = route.method == Method::POST;
+        let line = is_action.then(|| AuditLine::now(self.scope, call.spec.name()));
+        let answer = if self.scope < route.scope {
+            let text =
+                format!("This needs the scope {}; the token has {}.", route.scope.name(), self.scope.name());
+            Answer::failed(&AppError::new(ErrorCode::PolicyBlocked, text))
+        } else {
+            match input(call, id.clone(), head, &body) {
+                Ok(object) => self.call(call, object).await,
+                Err(error) => Answer::failed(&error),
+            }
+        };
+        if let Some(line) = line {
+            let (outcome, request_id) = &answer.outcome;
+            self.audit.record(&AuditLine {
+                task: id.as_deref(),
+                outcome,
+                request_id: request_id.clone(),
+                ..line
+            });
+        }
+        json(answer.status, answer.kind, answer.body)
+    }
+
+    async fn call(&self, call: &'static Call, object: Map<String, Value>) -> Answer {
+        let state = Arc::clone(&self.server.state);
+        let answer = run_blocking(move || Ok(answer_call(&state, call, object))).await;
+        answer.unwrap_or_else(|error| Answer::failed(&error))
+    }
+}
+
+/// Validates and runs a command, and writes its envelope or what went wrong.
+fn answer_call(state: &ServerState, call: &'static Call, object: Map<String, Value>) -> Answer {
+    let admit = || Ok(state.admit_with(call.spec, call.prepare, object));
+    let (tool_call, output) = match catch_panics(admit) {
+        Ok(Ok(AdmittedCall { call, prepared })) => {
+            (call, state.with_context(|context| prepared.run(context)))
+        }
+        Ok(Err(refused)) => (refused.call, Err(*refused.error)),
+        Err(error) => (ToolCall::new(call.spec, Format::Json), Err(error)),
+    };
+    let output: Result<CommandOutput, AppError> = output.and_then(|started| match started {
+        Started::Finished(output) => Ok(*output),
+        Started::Waiting(..) => {
+            Err(AppError::new(ErrorCode::Internal, "This command waits, which the API does not."))
+        }
+    });
+    let (outcome, body) = state.envelope(&tool_call, output);
+    let request_id = Some(outcome.request_id.to_string());
+    match outcome.error() {
+        None => Answer {
+            status: StatusCode::OK,
+            kind: "application/json",
+            body,
+            outcome: ("ok".to_owned(), request_id),
+        },
+        Some(error) => {
+            let document = ProblemDocument::of(&error, Some(&outcome));
+            let answer = Answer::of(&document);
+            let body = state.printer.redact(&answer.body);
+            Answer { body, outcome: (document.code.to_owned(), request_id), ..answer }
+        }
+    }
+}
+
+/// The input of the command, from a body that is empty or a JSON object.
+fn input(
+    call: &Call,
+    id: Option<String>,
+    head: &Parts,
+    body: &Bytes,
+) -> Result<Map<String, Value>, AppError> {
+    let object = if body.is_empty() {
+        Map::new()
+    } else {
+        serde_json::from_slice(body).map_err(|error| {
+            AppError::from(Problem::invalid("body", format!("is not a JSON object: {error}")))
+        })?
+    };
+    let query = routes::query_pairs(head.uri.query())?;
+    call.input(id, query, object).map_err(AppError::from_problems)
+}
+
+impl Answer {
+    fn of(document: &ProblemDocument) -> Answer {
+        Answer {
+            status: document.status(),
+            kind: problem::MEDIA_TYPE,
+            body: text(document),
+            outcome: (document.code.to_owned(), None),
+        }
+    }
+
+    fn failed(error: &AppError) -> Answer {
+        Answer::of(&ProblemDocument::of(error, None))
+    }
+}
+
+fn text(document: &impl Serialize) -> String {
+    serde_json::to_string(document).unwrap_or_default()
+}
+
+pub(super) fn failure(error: &AppError) -> Response<Body> {
+    let Answer { status, kind, body, .. } = Answer::failed(error);
+    json(status, kind, body)
+}
+
+/// A response of the API itself, before any command.
+fn refusal(status: StatusCode, code: ErrorCode, detail: String) -> Response<Body> {
+    let document = ProblemDocument::of(&AppError::new(code, detail), None).with_status(status);
+    json(status, problem::MEDIA_TYPE, text(&document))
+}
+
+fn json(status: StatusCode, kind: &'static str, body: String) -> Response<Body> {
+    let mut response = Response::new(Full::new(Bytes::from(body)).boxed());
+    *response.status_mut() = status;
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    response
+}

@@ -1,0 +1,94 @@
+//! `GET /tasks`: the tasks that a person looks at, filtered and paged. Older ones are found by `GET /history`.
+
+use delegator_domain::attention::Section;
+use delegator_engine::LiveState;
+use jiff::Timestamp;
+use schemars::{Schema, SchemaGenerator};
+
+use crate::commands::inputs::choices;
+use crate::commands::prelude::*;
+use crate::output::data::live_task::{LiveOverallData, LiveTaskData};
+use crate::output::data::task_line::Clock;
+use crate::spec::paging::{Paging, paginate};
+
+fn sections(_: &mut SchemaGenerator) -> Schema {
+    choices(Section::NAMES)
+}
+
+#[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
+pub struct Tasks {
+    /// Only tasks that a person looks for there
+    #[serde(default)]
+    #[schemars(schema_with = "sections", extend("default" = null))]
+    pub section: Option<String>,
+    /// Only tasks in or below this directory
+    #[schemars(length(min = 1, max = 4096))]
+    pub repo: Option<String>,
+    /// Only tasks of this agent
+    #[schemars(length(min = 1, max = 64))]
+    pub agent: Option<String>,
+    /// Only tasks with these labels
+    #[serde(default)]
+    #[schemars(extend("default" = null))]
+    pub label: BTreeMap<String, String>,
+    /// Only tasks with this text in their title, question or activity
+    #[schemars(length(min = 1, max = 1000))]
+    pub q: Option<String>,
+    #[serde(flatten)]
+    pub paging: Paging,
+}
+
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct TaskList {
+    /// Running ones, queued ones, then ended ones: the unread and those of the last day.
+    pub tasks: Vec<LiveTaskData>,
+    pub overall: LiveOverallData,
+}
+
+pub const SPEC: CommandSpec = CommandSpec {
+    shape: Shape::List("tasks"),
+    toolset: Toolset::Hidden,
+    config: ConfigUse::ValidPart,
+    ..CommandSpec::read_only::<Tasks, TaskList>(&["tasks"], "List the tasks that a person looks at")
+};
+
+impl Tasks {
+    fn includes(&self, task: &LiveTaskData) -> bool {
+        let is_below = |dir: &String| Path::new(&task.task.working_dir).starts_with(dir);
+        let has_text = |text: &String| {
+            let text = text.to_lowercase();
+            [&task.task.title, &task.line].iter().any(|shown| shown.to_lowercase().contains(&text))
+        };
+        self.section.as_ref().is_none_or(|section| section == task.task.section)
+            && self.repo.as_ref().is_none_or(is_below)
+            && self.agent.as_ref().is_none_or(|agent| *agent == task.agent)
+            && self.label.iter().all(|(key, value)| task.task.labels.get(key) == Some(value))
+            && self.q.as_ref().is_none_or(has_text)
+    }
+}
+
+pub fn run(context: &Context<'_>, input: Tasks) -> Result<CommandOutput, AppError> {
+    let state = LiveState::now(&engine(context)?)?;
+    let TaskList { tasks, overall } = TaskList::of(&state, context);
+    let tasks: Vec<LiveTaskData> = tasks.into_iter().filter(|task| input.includes(task)).collect();
+    // A cursor is valid as long as the same tasks are listed in the same order.
+    let ids: Vec<&String> = tasks.iter().map(|task| &task.task.task_id).collect();
+    let query = json!(["tasks", input.section, input.repo, input.agent, input.label, input.q, ids]);
+    let (tasks, page) = paginate(tasks, &input.paging, &query)?;
+    Ok(CommandOutput::done(TaskList { tasks, overall }).with_page("tasks", page))
+}
+
+impl TaskList {
+    pub fn of(state: &LiveState, context: &Context<'_>) -> TaskList {
+        let variables = variables(context);
+        let clock = Clock { now_ms: Timestamp::now().as_millisecond(), variables: &variables };
+        let is_paused = state.overall.is_queue_paused;
+        let tasks = state.in_order().into_iter();
+        TaskList {
+            tasks: tasks.map(|task| LiveTaskData::of(task, is_paused, clock)).collect(),
+            overall: state.overall.as_ref().into(),
+        }
+    }
+}
+
+impl CommandData for TaskList {}

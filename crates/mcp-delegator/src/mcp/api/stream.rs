@@ -1,0 +1,245 @@
+//! `GET /stream`: the live view as server-sent events.
+//!
+//! A reader gets a snapshot and then changes, each with an id from which it can continue after a break
+//! (`Last-Event-ID`). If it was away for too long, a `gap` comes before the next snapshot. With `?task=` it also gets
+//! the events of that task, by number, all of them: those are read from the stored stream, so a slow reader misses
+//! none. What a reader does not take is not buffered: it only falls behind.
+
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context as TaskContext, Poll};
+use std::time::Duration;
+
+use bytes::Bytes;
+use delegator_domain::task::TaskId;
+use delegator_engine::{Cursor, EventPlace, LiveChange, LiveReader, Update};
+use http::request::Parts;
+use http::{HeaderValue, Response, header};
+use http_body_util::BodyExt;
+use hyper::body::{Body as HttpBody, Frame};
+use jiff::Timestamp;
+use schemars::JsonSchema;
+use serde::Serialize;
+use tokio::sync::{Notify, mpsc};
+
+use crate::commands::context::{Context, variables};
+use crate::commands::local::tasks::engine;
+use crate::error::{AppError, Problem};
+use crate::mcp::api::handler::Api;
+use crate::mcp::api::queries::events::{MAX_BYTES, NumberedEvent};
+use crate::mcp::api::queries::tasks::TaskList;
+use crate::mcp::api::routes::query_pairs;
+use crate::mcp::transport::http::Body;
+use crate::output::data::live_task::{LiveOverallData, LiveTaskData};
+use crate::output::data::task_line::Clock;
+
+const MEDIA_TYPE: &str = "text/event-stream";
+/// So that a reader and everything between notice a broken connection.
+const PING_INTERVAL: Duration = Duration::from_secs(15);
+/// Parts of a response that wait for their reader.
+const WAITING_PARTS: usize = 2;
+/// Events of a task that are sent in one part.
+const EVENTS_AT_ONCE: usize = 500;
+
+/// The data of `change`: one of them.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum ChangeData {
+    Task(Box<LiveTaskData>),
+    /// The id of a task that is not shown any more.
+    Removed(String),
+    Overall(LiveOverallData),
+}
+
+/// The data of `task_event`.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub(super) struct TaskEvent {
+    task_id: String,
+    #[serde(flatten)]
+    event: NumberedEvent,
+}
+
+/// What the client asked for.
+struct Request {
+    cursor: Option<Cursor>,
+    task: Option<String>,
+    from: u64,
+}
+
+impl Request {
+    fn of(head: &Parts) -> Result<Request, AppError> {
+        let last = head.headers.get("last-event-id").and_then(|id| id.to_str().ok());
+        // An id that is not ours is one of another server: the reader gets a snapshot.
+        let mut request = Request { cursor: last.and_then(|id| id.parse().ok()), task: None, from: 1 };
+        for (name, value) in query_pairs(head.uri.query())? {
+            match name.as_str() {
+                "task" => request.task = Some(value),
+                "from" => {
+                    let number = value.parse().ok().filter(|number| *number > 0);
+                    request.from =
+                        number.ok_or_else(|| Problem::invalid("from", "is not a number above 0"))?;
+                }
+                _ => return Err(Problem::invalid(name, "is not a parameter of this path").into()),
+            }
+        }
+        Ok(request)
+    }
+}
+
+struct Subscription {
+    api: Api,
+    live: LiveReader,
+    /// The task whose events are sent, too, and how far they are.
+    followed: Option<Followed>,
+    wake: Arc<Notify>,
+    parts: mpsc::Sender<Bytes>,
+}
+
+#[derive(Clone)]
+struct Followed {
+    task: TaskId,
+    skip: u64,
+    place: EventPlace,
+}
+
+pub(super) async fn open(api: &Api, head: &Parts) -> Result<Response<Body>, AppError> {
+    let Request { cursor, task, from } = Request::of(head)?;
+    let followed = match task {
+        None => None,
+        Some(given) => {
+            let resolve = move |context: &Context<'_>| Ok(engine(context)?.results().resolve(&given)?);
+            let task = api.server.with_context(resolve).await?;
+            Some(Followed { task, skip: from - 1, place: EventPlace::default() })
+        }
+    };
+    let wake = Arc::new(Notify::new());
+    let waker = Arc::clone(&wake);
+    let live = api.live.reader(cursor, Box::new(move || waker.notify_one()))?;
+    let (parts, receiver) = mpsc::channel(WAITING_PARTS);
+    tokio::spawn(Subscription { api: api.clone(), live, followed, wake, parts }.run());
+    let mut response = Response::new(StreamBody(receiver).boxed());
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(MEDIA_TYPE));
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    Ok(response)
+}
+
+/// The body of a response that ends with its sender.
+struct StreamBody(mpsc::Receiver<Bytes>);
+
+impl HttpBody for StreamBody {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        task: &mut TaskContext<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        self.0.poll_recv(task).map(|part| part.map(|bytes| Ok(Frame::data(bytes))))
+    }
+}
+
+impl Subscription {
+    /// Sends until the reader is gone.
+    async fn run(mut self) {
+        loop {
+            let mut is_idle = true;
+            if let Some(update) = self.live.take_update() {
+                is_idle = false;
+                let Some(part) = self.written(update).await else { return };
+                if self.parts.send(part).await.is_err() {
+                    return;
+                }
+            }
+            if let Some(followed) = self.followed.clone() {
+                let Some((part, followed)) = self.events(followed).await else { return };
+                self.followed = Some(followed);
+                if !part.is_empty() {
+                    is_idle = false;
+                    if self.parts.send(part).await.is_err() {
+                        return;
+                    }
+                }
+            }
+            if is_idle {
+                let ping = tokio::select! {
+                    () = self.wake.notified() => None,
+                    () = tokio::time::sleep(PING_INTERVAL) => Some(Bytes::from_static(b"event: ping\ndata: {}\n\n")),
+                    () = self.parts.closed() => return,
+                };
+                if let Some(ping) = ping
+                    && self.parts.send(ping).await.is_err()
+                {
+                    return;
+                }
+            }
+        }
+    }
+
+    async fn written(&self, update: Update) -> Option<Bytes> {
+        let printer = Arc::clone(&self.api.server.state.printer);
+        let write = move |context: &Context<'_>| Ok(Bytes::from(printer.redact(&text(&update, context))));
+        self.logged(self.api.server.with_context(write).await)
+    }
+
+    async fn events(&self, followed: Followed) -> Option<(Bytes, Followed)> {
+        let printer = Arc::clone(&self.api.server.state.printer);
+        let read = move |context: &Context<'_>| {
+            let engine = engine(context)?;
+            let Followed { task, skip, place } = followed;
+            let range = engine.results().event_range(&task, place, skip, EVENTS_AT_ONCE, MAX_BYTES)?;
+            let mut text = String::new();
+            for stored in &range.events {
+                let event = TaskEvent { task_id: task.to_string(), event: stored.into() };
+                push(&mut text, "task_event", None, &event);
+            }
+            // The numbers of another attempt begin with 1 again.
+            let skip = if range.is_restarted { 0 } else { skip };
+            Ok((Bytes::from(printer.redact(&text)), Followed { task, skip, place: range.end }))
+        };
+        self.logged(self.api.server.with_context(read).await)
+    }
+
+    fn logged<T>(&self, result: Result<T, AppError>) -> Option<T> {
+        let log = |error: &AppError| tracing::warn!(error = error.message, "a stream of the API ended");
+        result.inspect_err(log).ok()
+    }
+}
+
+/// The update as server-sent events.
+fn text(update: &Update, context: &Context<'_>) -> String {
+    let mut text = String::new();
+    match update {
+        Update::Snapshot { state, has_gap, cursor } => {
+            if *has_gap {
+                push(&mut text, "gap", None, &serde_json::Map::new());
+            }
+            push(&mut text, "snapshot", Some(*cursor), &TaskList::of(state, context));
+        }
+        Update::Changes { changes, overall, .. } => {
+            let variables = variables(context);
+            let clock = Clock { now_ms: Timestamp::now().as_millisecond(), variables: &variables };
+            for (cursor, change) in changes {
+                let data = match change {
+                    LiveChange::Task(task) => {
+                        ChangeData::Task(Box::new(LiveTaskData::of(task, overall.is_queue_paused, clock)))
+                    }
+                    LiveChange::Removed(id) => ChangeData::Removed(id.to_string()),
+                    LiveChange::Overall(overall) => ChangeData::Overall(overall.as_ref().into()),
+                };
+                push(&mut text, "change", Some(*cursor), &data);
+            }
+        }
+    }
+    text
+}
+
+fn push(text: &mut String, event: &str, id: Option<Cursor>, data: &impl Serialize) {
+    if let Some(id) = id {
+        text.push_str(&format!("id: {id}\n"));
+    }
+    // JSON of serde has no line breaks.
+    let data = serde_json::to_string(data).unwrap_or_default();
+    text.push_str(&format!("event: {event}\ndata: {data}\n\n"));
+}
