@@ -87,10 +87,10 @@ impl ChangeLog {
         let missing = self.revision.checked_sub(cursor.revision).filter(|_| cursor.log == self.log)?;
         let missing = usize::try_from(missing).ok()?;
         self.changes.len().checked_sub(missing)?;
-        let mut seen = BTreeSet::new();
+        let mut found = BTreeSet::new();
         let newest_first = self.changes.iter().rev().take(missing).zip((0..=self.revision).rev());
         let mut last_of_each: Vec<(Cursor, LiveChange)> = newest_first
-            .filter(|(change, _)| seen.insert(change.task()))
+            .filter(|(change, _)| found.insert(change.task()))
             .map(|(change, revision)| (Cursor { revision, ..cursor }, change.clone()))
             .collect();
         last_of_each.reverse();

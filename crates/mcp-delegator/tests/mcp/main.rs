@@ -4,6 +4,7 @@
 #![expect(clippy::unwrap_used, reason = "a test panics when its setup is not as expected")]
 
 mod api;
+mod api_schema;
 mod api_stream;
 mod attempts;
 mod batches;

@@ -20,14 +20,14 @@ use crate::mcp::api::scope::Scope;
 use crate::mcp::api::{BASE, openapi, stream};
 use crate::mcp::server::{Server, run_blocking};
 use crate::mcp::tools::server_state::{AdmittedCall, ServerState, ToolCall};
-use crate::mcp::transport::http::Body;
+use crate::mcp::transport::http::{Body, sends_json};
 use crate::output::outcome::CommandOutput;
 use crate::spec::formats::Format;
 
 #[derive(Debug, Clone)]
 pub struct Api {
-    pub(super) server: Server,
-    pub(super) live: LiveFeed,
+    server: Server,
+    live: LiveFeed,
     scope: Scope,
     audit: Audit,
 }
@@ -57,13 +57,13 @@ impl Api {
         match routes::find(&head.method, path) {
             Found::Nothing => {
                 let text = format!("There is no path {} in this API.", head.uri.path());
-                refusal(StatusCode::NOT_FOUND, ErrorCode::NotFound, text)
+                refusal(StatusCode::NOT_FOUND, &text)
             }
             Found::OtherMethods(methods) => {
                 let methods: Vec<&str> = methods.into_iter().map(Method::as_str).collect();
                 let allowed = methods.join(", ");
                 let text = format!("{} can be requested with {allowed}.", head.uri.path());
-                let mut response = refusal(StatusCode::METHOD_NOT_ALLOWED, ErrorCode::Unsupported, text);
+                let mut response = refusal(StatusCode::METHOD_NOT_ALLOWED, &text);
                 let allowed = HeaderValue::from_str(&allowed);
                 allowed
                     .into_iter()
@@ -82,7 +82,10 @@ impl Api {
         body: Bytes,
     ) -> Response<Body> {
         let call = match &route.target {
-            Target::Stream => return stream::open(self, head).await.unwrap_or_else(|error| failure(&error)),
+            Target::Stream => {
+                let opened = stream::open(&self.server, &self.live, head).await;
+                return opened.unwrap_or_else(|error| failure(&error));
+            }
             Target::OpenApi => {
                 let document = openapi::document((&self.server.state.config.settings).into());
                 return json(StatusCode::OK, "application/json", document.to_string());
@@ -90,6 +93,9 @@ impl Api {
             Target::Command(call) => call,
         };
         let is_action = route.method == Method::POST;
+        if is_action && !(body.is_empty() || sends_json(&head.headers)) {
+            return refusal(StatusCode::UNSUPPORTED_MEDIA_TYPE, "Content-Type must be application/json.");
+        }
         let line = is_action.then(|| AuditLine::now(self.scope, call.spec.name()));
         let answer = if self.scope < route.scope {
             let text =
@@ -191,15 +197,26 @@ fn text(document: &impl Serialize) -> String {
     serde_json::to_string(document).unwrap_or_default()
 }
 
-pub(super) fn failure(error: &AppError) -> Response<Body> {
+fn failure(error: &AppError) -> Response<Body> {
     let Answer { status, kind, body, .. } = Answer::failed(error);
     json(status, kind, body)
 }
 
-/// A response of the API itself, before any command.
-fn refusal(status: StatusCode, code: ErrorCode, detail: String) -> Response<Body> {
-    let document = ProblemDocument::of(&AppError::new(code, detail), None).with_status(status);
-    json(status, problem::MEDIA_TYPE, text(&document))
+/// The response to a request that calls no command.
+pub fn refusal(status: StatusCode, detail: &str) -> Response<Body> {
+    let code = match status {
+        StatusCode::NOT_FOUND => ErrorCode::NotFound,
+        StatusCode::UNAUTHORIZED => ErrorCode::Unauthenticated,
+        StatusCode::FORBIDDEN => ErrorCode::PolicyBlocked,
+        StatusCode::SERVICE_UNAVAILABLE => ErrorCode::ResourceShortage,
+        _ => ErrorCode::InvalidValue,
+    };
+    let document = ProblemDocument::of(&AppError::new(code, detail.trim_end()), None).with_status(status);
+    let mut response = json(status, problem::MEDIA_TYPE, text(&document));
+    if status == StatusCode::UNAUTHORIZED {
+        response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+    }
+    response
 }
 
 fn json(status: StatusCode, kind: &'static str, body: String) -> Response<Body> {

@@ -17,7 +17,7 @@ mod routes;
 mod scope;
 mod stream;
 
-pub use handler::Api;
+pub use handler::{Api, refusal};
 pub use scope::Scope;
 
 /// Begins the path of every route.

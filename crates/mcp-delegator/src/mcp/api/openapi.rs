@@ -74,8 +74,12 @@ fn command(route: &Route, call: &Call, modes: ModeSettings) -> Value {
     let required: Vec<Value> =
         required.into_iter().filter(|name| name.as_str() != call.id && name != "format").collect();
     let mut parameters: Vec<Value> = Vec::new();
-    if in_path.is_some() {
-        let schema = json!({"type": "string", "minLength": 1});
+    if let Some(mut schema) = in_path {
+        // The path has one id also where the command takes several.
+        if let Some(item) = schema.get_mut("items") {
+            schema = item.take();
+        }
+        schema["type"] = "string".into();
         parameters.push(json!({"name": "id", "in": "path", "required": true, "schema": schema}));
     }
     if let Some(check) = call.check {

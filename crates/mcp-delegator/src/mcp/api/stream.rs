@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use delegator_domain::task::TaskId;
-use delegator_engine::{Cursor, EventPlace, LiveChange, LiveReader, Update};
+use delegator_engine::{Cursor, EventPlace, LiveChange, LiveFeed, LiveReader, Update};
 use http::request::Parts;
 use http::{HeaderValue, Response, header};
 use http_body_util::BodyExt;
@@ -26,10 +26,10 @@ use tokio::sync::{Notify, mpsc};
 use crate::commands::context::{Context, variables};
 use crate::commands::local::tasks::engine;
 use crate::error::{AppError, Problem};
-use crate::mcp::api::handler::Api;
 use crate::mcp::api::queries::events::{MAX_BYTES, NumberedEvent};
 use crate::mcp::api::queries::tasks::TaskList;
 use crate::mcp::api::routes::query_pairs;
+use crate::mcp::server::Server;
 use crate::mcp::transport::http::Body;
 use crate::output::data::live_task::{LiveOverallData, LiveTaskData};
 use crate::output::data::task_line::Clock;
@@ -88,7 +88,7 @@ impl Request {
 }
 
 struct Subscription {
-    api: Api,
+    server: Server,
     live: LiveReader,
     /// The task whose events are sent, too, and how far they are.
     followed: Option<Followed>,
@@ -103,21 +103,21 @@ struct Followed {
     place: EventPlace,
 }
 
-pub(super) async fn open(api: &Api, head: &Parts) -> Result<Response<Body>, AppError> {
+pub(super) async fn open(server: &Server, feed: &LiveFeed, head: &Parts) -> Result<Response<Body>, AppError> {
     let Request { cursor, task, from } = Request::of(head)?;
     let followed = match task {
         None => None,
         Some(given) => {
             let resolve = move |context: &Context<'_>| Ok(engine(context)?.results().resolve(&given)?);
-            let task = api.server.with_context(resolve).await?;
+            let task = server.with_context(resolve).await?;
             Some(Followed { task, skip: from - 1, place: EventPlace::default() })
         }
     };
     let wake = Arc::new(Notify::new());
     let waker = Arc::clone(&wake);
-    let live = api.live.reader(cursor, Box::new(move || waker.notify_one()))?;
+    let live = feed.reader(cursor, Box::new(move || waker.notify_one()))?;
     let (parts, receiver) = mpsc::channel(WAITING_PARTS);
-    tokio::spawn(Subscription { api: api.clone(), live, followed, wake, parts }.run());
+    tokio::spawn(Subscription { server: server.clone(), live, followed, wake, parts }.run());
     let mut response = Response::new(StreamBody(receiver).boxed());
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(MEDIA_TYPE));
@@ -178,13 +178,13 @@ impl Subscription {
     }
 
     async fn written(&self, update: Update) -> Option<Bytes> {
-        let printer = Arc::clone(&self.api.server.state.printer);
+        let printer = Arc::clone(&self.server.state.printer);
         let write = move |context: &Context<'_>| Ok(Bytes::from(printer.redact(&text(&update, context))));
-        self.logged(self.api.server.with_context(write).await)
+        self.logged(self.server.with_context(write).await)
     }
 
     async fn events(&self, followed: Followed) -> Option<(Bytes, Followed)> {
-        let printer = Arc::clone(&self.api.server.state.printer);
+        let printer = Arc::clone(&self.server.state.printer);
         let read = move |context: &Context<'_>| {
             let engine = engine(context)?;
             let Followed { task, skip, place } = followed;
@@ -198,7 +198,7 @@ impl Subscription {
             let skip = if range.is_restarted { 0 } else { skip };
             Ok((Bytes::from(printer.redact(&text)), Followed { task, skip, place: range.end }))
         };
-        self.logged(self.api.server.with_context(read).await)
+        self.logged(self.server.with_context(read).await)
     }
 
     fn logged<T>(&self, result: Result<T, AppError>) -> Option<T> {

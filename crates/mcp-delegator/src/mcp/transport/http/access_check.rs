@@ -60,10 +60,6 @@ impl Gate {
                 respond(StatusCode::UNAUTHORIZED, "The bearer token is missing or wrong.\n")
             }
             ENDPOINT => check_media_types(method, headers),
-            // Another type can be sent by a form of any page, without asking this server first.
-            _ if *method == Method::POST && !sends_json(headers) => {
-                respond(StatusCode::UNSUPPORTED_MEDIA_TYPE, "Content-Type must be application/json.\n")
-            }
             _ => Ok(()),
         }
     }
@@ -130,7 +126,8 @@ pub(super) fn normalize_media_types(headers: &mut HeaderMap) {
     }
 }
 
-fn sends_json(headers: &HeaderMap) -> bool {
+/// Whether the body is JSON, by its header.
+pub fn sends_json(headers: &HeaderMap) -> bool {
     let mut given = headers.get_all(header::CONTENT_TYPE).iter();
     let (Some(value), None) = (given.next(), given.next()) else { return false };
     value.to_str().is_ok_and(|value| essence(value).eq_ignore_ascii_case(JSON))

@@ -41,12 +41,12 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio_io_timeout::TimeoutWriter;
 
 use crate::error::{AppError, io_error};
-use crate::mcp::api::Api;
+use crate::mcp::api::{self, Api};
 use crate::mcp::transport::decode::{DecodedMessage, decode_body};
 use crate::mcp::transport::http::token::Token;
 use crate::output::screen::Screen;
-pub use access_check::parse_address;
 use access_check::{ENDPOINT, Gate};
+pub use access_check::{parse_address, sends_json};
 use body_reader::BodyReader;
 use bounds::Bounds;
 pub use connections::IsInTask;
@@ -143,8 +143,16 @@ impl<S: ServerHandler> HttpServer<S> {
         let respond = service_fn(move |request| {
             let (server, accepted) = (Arc::clone(&server), Arc::clone(&accepted));
             Box::pin(async move {
+                let is_api = Api::serves(request.uri().path());
+                let refuse = |refusal: PlainResponse| {
+                    if is_api && !refusal.status.is_success() {
+                        api::refusal(refusal.status, refusal.text)
+                    } else {
+                        refusal.into()
+                    }
+                };
                 let response = server.check_and_forward(&accepted, request).await;
-                Ok::<_, Infallible>(response.unwrap_or_else(Into::into))
+                Ok::<_, Infallible>(response.unwrap_or_else(refuse))
             })
         });
         // Runs only while a write is blocked: during a call nothing is written, and there is no timeout.

@@ -13,7 +13,7 @@ pub type Body = BoxBody<Bytes, Infallible>;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct PlainResponse {
     pub(super) status: StatusCode,
-    text: &'static str,
+    pub(super) text: &'static str,
 }
 
 impl PlainResponse {
