@@ -6,7 +6,7 @@ use delegator_testkit::generated::workspace;
 use delegator_testkit::program::read_text;
 
 /// The beginning of a command, and why it is not run here.
-const COVERED_ELSEWHERE: [(&str, &str); 9] = [
+const COVERED_ELSEWHERE: [(&str, &str); 10] = [
     ("cargo run ", "CI runs the first command of the README; its `demo` is run here as well"),
     ("cargo install ", "it builds the program that this test runs"),
     ("scripts/install ", "the newcomer's test runs it with the program that is built already"),
@@ -21,6 +21,7 @@ const COVERED_ELSEWHERE: [(&str, &str); 9] = [
         "the tests of `completions` source the script in a real shell",
     ),
     ("echo 'postgres://", "the tests of `worker` read such a file"),
+    ("curl -H ", "the tests of the HTTP API send these requests"),
     ("just", "recipes run whole suites or benchmarks; checked below: the recipe exists"),
 ];
 

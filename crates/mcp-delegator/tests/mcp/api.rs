@@ -141,7 +141,7 @@ fn a_scope_limits_the_token_everywhere() {
 }
 
 #[test]
-fn a_problem_document_tells_what_is_wrong_with_a_request() {
+fn a_problem_document_names_what_is_wrong_with_a_request() {
     let stage = Stage::with_script(PROGRAM, successful_turn(&[]));
     let server = HttpServer::start(&stage);
     for (method, path, body, status, expected) in [

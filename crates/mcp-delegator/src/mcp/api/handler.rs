@@ -15,9 +15,9 @@ use crate::commands::Started;
 use crate::error::{AppError, ErrorCode, Problem, catch_panics};
 use crate::mcp::api::audit::{Audit, AuditLine};
 use crate::mcp::api::problem::{self, ProblemDocument};
-use crate::mcp::api::routes::{self, Call, Found, Route, Target};
+use crate::mcp::api::routes::{self, BASE, Call, Found, Route, Target};
 use crate::mcp::api::scope::Scope;
-use crate::mcp::api::{BASE, openapi, stream};
+use crate::mcp::api::{openapi, stream};
 use crate::mcp::server::{Server, run_blocking};
 use crate::mcp::tools::server_state::{AdmittedCall, ServerState, ToolCall};
 use crate::mcp::transport::http::{Body, sends_json};
@@ -44,11 +44,6 @@ struct Answer {
 impl Api {
     pub fn new(server: Server, live: LiveFeed, scope: Scope, state_dir: &Path) -> Api {
         Api { server, live, scope, audit: Audit::new(state_dir) }
-    }
-
-    /// Whether the API answers requests to this path.
-    pub fn serves(path: &str) -> bool {
-        path.strip_prefix(BASE).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
     }
 
     /// Answers a request whose token is valid.

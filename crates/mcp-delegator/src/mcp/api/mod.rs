@@ -13,12 +13,9 @@ mod handler;
 mod openapi;
 mod problem;
 pub mod queries;
-mod routes;
+pub mod routes;
 mod scope;
 mod stream;
 
 pub use handler::{Api, refusal};
 pub use scope::Scope;
-
-/// Begins the path of every route.
-pub const BASE: &str = "/api/v1";

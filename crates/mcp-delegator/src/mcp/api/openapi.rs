@@ -4,9 +4,9 @@ use serde_json::{Map, Value, json};
 
 use crate::mcp::api::problem::{self, ProblemDocument};
 use crate::mcp::api::queries::tasks::TaskList;
-use crate::mcp::api::routes::{self, Call, Route, Target};
+use crate::mcp::api::routes::{self, BASE, Call, Route, Target};
+use crate::mcp::api::scope::Scope;
 use crate::mcp::api::stream::{ChangeData, TaskEvent};
-use crate::mcp::api::{BASE, Scope};
 use crate::spec::input_schema::{InputSchema, ModeSettings, PropertyType};
 use crate::spec::version::PRODUCT_VERSION;
 use crate::spec::{Surface, output_schema};

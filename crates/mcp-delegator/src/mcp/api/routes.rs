@@ -14,6 +14,9 @@ use crate::mcp::api::scope::Scope;
 use crate::spec::CommandSpec;
 use crate::spec::input_schema::{InputSchema, Property, PropertyType};
 
+/// Begins the path of every route.
+pub const BASE: &str = "/api/v1";
+
 pub(super) struct Route {
     pub(super) method: Method,
     /// Below the base; `{id}` is one segment.
@@ -95,6 +98,11 @@ static ROUTES: std::sync::LazyLock<Vec<Route>> =
 
 pub(super) fn all() -> &'static [Route] {
     &ROUTES
+}
+
+/// Whether the API answers requests to this path.
+pub fn serves(path: &str) -> bool {
+    path.strip_prefix(BASE).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
 pub(super) enum Found<'a> {

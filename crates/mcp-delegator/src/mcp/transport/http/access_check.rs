@@ -10,7 +10,7 @@ use http::uri::Authority;
 use http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header};
 
 use crate::error::{AppError, ErrorCode};
-use crate::mcp::api::Api;
+use crate::mcp::api::routes::serves;
 use crate::mcp::transport::http::responses::PlainResponse;
 use crate::mcp::transport::http::token::Token;
 
@@ -53,7 +53,7 @@ impl Gate {
         }
         match target.path() {
             HEALTH if method == Method::GET || method == Method::HEAD => respond(StatusCode::OK, "ok\n"),
-            path if path != ENDPOINT && !Api::serves(path) => {
+            path if path != ENDPOINT && !serves(path) => {
                 respond(StatusCode::NOT_FOUND, "Not found. The endpoints are /mcp and /api/v1.\n")
             }
             _ if !self.has_valid_token(headers) => {

@@ -143,7 +143,7 @@ impl<S: ServerHandler> HttpServer<S> {
         let respond = service_fn(move |request| {
             let (server, accepted) = (Arc::clone(&server), Arc::clone(&accepted));
             Box::pin(async move {
-                let is_api = Api::serves(request.uri().path());
+                let is_api = api::routes::serves(request.uri().path());
                 let refuse = |refusal: PlainResponse| {
                     if is_api && !refusal.status.is_success() {
                         api::refusal(refusal.status, refusal.text)
@@ -184,7 +184,7 @@ impl<S: ServerHandler> HttpServer<S> {
         self.connections.authorise(connection).await?;
         let (mut head, body) = request.into_parts();
         let body = self.body_reader.read(body).await?;
-        if let Some(api) = self.api.as_ref().filter(|_| Api::serves(head.uri.path())) {
+        if let Some(api) = self.api.as_ref().filter(|_| api::routes::serves(head.uri.path())) {
             return Ok(api.respond(&head, body).await);
         }
         access_check::normalize_media_types(&mut head.headers);
