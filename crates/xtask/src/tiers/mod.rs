@@ -5,6 +5,7 @@ mod bulk;
 mod burst;
 mod cancel_storm;
 mod hostile_clients;
+mod live_readers;
 mod mcp_clients;
 mod registry_size;
 mod soak;
@@ -34,7 +35,7 @@ pub(crate) struct Tier {
 
 const MINUTE: u64 = 60;
 
-pub(crate) const TIERS: [Tier; 9] = [
+pub(crate) const TIERS: [Tier; 10] = [
     Tier {
         name: "L1",
         about: "throughput: 500 agents at once, 2,000 events each",
@@ -76,6 +77,12 @@ pub(crate) const TIERS: [Tier; 9] = [
         about: "registry size: 100,000 finished tasks",
         timeout: Duration::from_secs(20 * MINUTE),
         run: registry_size::run,
+    },
+    Tier {
+        name: "L13",
+        about: "live readers: 500 agents, an event every 5 s each, 50 event streams, one of which stops for 20 s",
+        timeout: Duration::from_secs(10 * MINUTE),
+        run: live_readers::run,
     },
     Tier {
         name: "F58",
