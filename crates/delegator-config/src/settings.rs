@@ -12,8 +12,8 @@ use std::time::Duration;
 use delegator_domain::agents::AgentProtocol;
 use delegator_domain::budget::{Budget, BudgetScope, Caps};
 use delegator_domain::named_enum;
-use delegator_domain::notification::{Channel, NotifyPlan};
-use delegator_domain::task::{EnclosureChoice, EndKind, Mode};
+use delegator_domain::notification::{Channel, NotifyEvent, NotifyPlan, WebhookFormat};
+use delegator_domain::task::{EnclosureChoice, Mode};
 use serde::de::{Deserialize, Deserializer};
 
 /// The value of every key. The table in `keys` describes them.
@@ -33,6 +33,8 @@ pub struct Settings {
     pub idle_counts: IdleCounts,
     #[serde(rename = "answer_timeout_sec", deserialize_with = "seconds")]
     pub answer_timeout: Duration,
+    #[serde(rename = "notified_answer_timeout_sec", deserialize_with = "seconds")]
+    pub notified_answer_timeout: Duration,
     #[serde(rename = "call_budget_sec", deserialize_with = "seconds")]
     pub call_budget: Duration,
     pub max_mode: Mode,
@@ -85,6 +87,8 @@ pub struct Settings {
     pub notify_command: Option<Vec<String>>,
     #[serde(rename = "notify.webhook")]
     pub notify_webhook: Option<SecretText>,
+    #[serde(rename = "notify.webhook_format")]
+    pub notify_webhook_format: WebhookFormat,
     #[serde(rename = "notify.webhook_secret_file")]
     pub notify_webhook_secret_file: Option<PathBuf>,
     #[serde(rename = "notify.desktop")]
@@ -168,7 +172,8 @@ impl Settings {
             Channel::Desktop => self.notify_desktop,
         };
         let channels: Vec<Channel> = Channel::ALL.into_iter().filter(is_configured).collect();
-        let on: Vec<EndKind> = self.notify_on.iter().filter_map(|name| EndKind::from_name(name)).collect();
+        let on: Vec<NotifyEvent> =
+            self.notify_on.iter().filter_map(|name| NotifyEvent::from_name(name)).collect();
         (!channels.is_empty() && !on.is_empty()).then_some(NotifyPlan {
             on,
             channels,

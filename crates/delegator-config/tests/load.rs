@@ -97,15 +97,15 @@ fn with_nothing_set_every_key_has_its_default() {
         .collect();
     let expected = r#"
 codex_bin="codex" max_concurrent=8 idle_timeout_sec=300 hard_timeout_sec=1200 interrupt_grace_sec=5
-terminate_grace_sec=5 idle_counts="activity" answer_timeout_sec=300 call_budget_sec=50 max_mode="workspace-write" default_agent=null default_mode="read-only"
+terminate_grace_sec=5 idle_counts="activity" answer_timeout_sec=300 notified_answer_timeout_sec=1800 call_budget_sec=50 max_mode="workspace-write" default_agent=null default_mode="read-only"
 max_stream_bytes=67108864 max_processes=4096 containment="auto" enclosure="auto" niceness=10 sweep_exempt=[] allowed_roots=[] hide_state_dir="read-only"
 redact_names=[] agents={}
 retention_hours=720 restore_point_retention_hours=720 worktree_quota_bytes=10737418240 repositories={} verify_unsandboxed=false budget.task_tokens=null
 budget.task_turns=null budget.task_cost_cents=null budget.day_tokens=null budget.day_turns=null budget.day_cost_cents=null
 budget.day_running_sec=null budget.label=null budget.label_tokens=null budget.label_turns=null budget.label_cost_cents=null
 budget.label_running_sec=null max_depth=3 max_children=16 notify.command=null
-notify.webhook=null notify.webhook_secret_file=null notify.desktop=false notify.each_task=false
-notify.on=["completed","failed","cancelled","timeout"] notify.template=null database_url=null database_url_file=null fleet_lease_sec=180 fleet_heartbeat_sec=15
+notify.webhook=null notify.webhook_format="json" notify.webhook_secret_file=null notify.desktop=false notify.each_task=false
+notify.on=["question","budget","stuck","completed","failed","cancelled","timeout"] notify.template=null database_url=null database_url_file=null fleet_lease_sec=180 fleet_heartbeat_sec=15
 fleet_cutoff_sec=150 fleet_retention_hours=720 fleet_max_bytes=10737418240 toolsets=["local","cloud","registry"] tools=[] exclude_tools=[] read_only=false
 output_schemas=false default_format="markdown" tool_prefix="_codex_" format=null envelope=null log_level="warn" labels={}"#;
     assert_eq!(shown, expected.split_whitespace().collect::<Vec<_>>());

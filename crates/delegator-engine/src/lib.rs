@@ -68,7 +68,8 @@ pub use delegator_git::{
     parse_unified_diff,
 };
 pub use delegator_notify::{
-    NOTIFY_SEND, NotifySettings, SendError, Webhook, find_program, read_secret as read_webhook_secret,
+    NOTIFY_SEND, NotifySettings, SendError, Webhook, check_webhook_url, find_program,
+    read_secret as read_webhook_secret,
 };
 pub use delegator_supervisor::agent::health::{HealthCheck, HealthStatus, HealthSubject};
 pub use delegator_supervisor::agent::{
@@ -111,7 +112,8 @@ pub use shared::estimate::ExpectedDuration;
 pub use shared::format_version::{FormatVersion, decode as decode_record, encode as encode_record};
 pub use shared::git_program::git as find_git;
 pub use shared::notifications::Notifications;
-pub use shared::task_of_process::{CallerTask, SUPERVISE, is_peer_in_task, own_task};
+pub use shared::screens::OpenScreens;
+pub use shared::task_of_process::{CallerTask, DELIVER, SUPERVISE, is_peer_in_task, own_task};
 pub use shared::work_tree::untrusted_trees;
 pub use shared::worker_contact::{BootInstant, CONTACT_LOST, WorkerContact, record_contact};
 pub use submit::detach::{Forked, fork_supervisor};
@@ -132,8 +134,9 @@ pub use supervise::supervisor_process::{best_containment, run_supervisor};
 pub use supervise::task_diff::{DiffSource, TaskDiff};
 pub use supervise::task_report::{Record, Salvage, SweptProcesses, tokens};
 pub use upkeep::clean::{CleanFailure, CleanProblem, CleanReport, CleanRequest, MAX_LISTED_POINTS, clean};
-pub use upkeep::delivery::{DELIVER, UndeliveredNotifications, deliver};
-pub use upkeep::delivery_retry::RetryPolicy;
+pub use upkeep::delivery::deliver;
+pub use upkeep::delivery_policy::DeliveryPolicy;
+pub use upkeep::outbox::ListedNotifications;
 pub use upkeep::queue_pause::QueueStatus;
 pub use upkeep::retention::{PRUNE, prune};
 pub use wait::blocking::WaitOutcome;
@@ -294,8 +297,10 @@ parts! {
     worktrees: Worktrees,
     /// The restore points that a repository holds.
     restore_points: RestorePoints,
-    /// The notifications that are not delivered yet, and tests of channels.
+    /// The notifications, and tests of channels.
     outbox: Outbox,
+    /// The tasks that a person has on a screen.
+    screens: Screens,
     /// The queue, which a user can pause.
     queue: Queue,
     /// The tasks that providers run.

@@ -13,12 +13,11 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use delegator_domain::task::EndKind;
 use delegator_domain::text::last_line;
 use delegator_subprocess::{Capture, End, Finished, Limits};
 
 use crate::SendError;
-use crate::notification::Notification;
+use crate::notification::{Notification, Urgency};
 use crate::settings::NotifySettings;
 
 pub const NOTIFY_SEND: &str = "notify-send";
@@ -41,9 +40,9 @@ pub(crate) fn show_on_desktop(
     settings: &NotifySettings,
     notification: &Notification,
 ) -> Result<(), SendError> {
-    let urgency = match notification.subject.end {
-        EndKind::Failed | EndKind::Timeout | EndKind::VerifyFailed => "--urgency=critical",
-        EndKind::Completed | EndKind::Cancelled => "--urgency=normal",
+    let urgency = match notification.urgency() {
+        Urgency::NeedsPerson | Urgency::Failed => "--urgency=critical",
+        Urgency::Normal => "--urgency=normal",
     };
     let text = escape_markup(&notification.text);
     let args = ["--app-name=mcp-delegator", urgency, "--", &notification.title, &text].map(OsStr::new);
@@ -103,14 +102,16 @@ fn run(
     Err(SendError::new(format!("{program} failed ({status}){}", line.unwrap_or_default())))
 }
 
-fn variables(notification: &Notification) -> [(&'static str, OsString); 7] {
+fn variables(notification: &Notification) -> [(&'static str, OsString); 8] {
     // A variable cannot contain NUL.
     let text = |text: &str| OsString::from(text.replace('\0', " "));
+    let (kind, id, state) = notification.subject();
     [
         ("NOTIFICATION_ID", text(&notification.id)),
-        ("NOTIFICATION_SUBJECT", text(notification.subject.kind)),
-        ("NOTIFICATION_SUBJECT_ID", text(&notification.subject.id)),
-        ("NOTIFICATION_STATE", text(notification.subject.end.state().public_name())),
+        ("NOTIFICATION_EVENT", text(&notification.event)),
+        ("NOTIFICATION_SUBJECT", text(kind)),
+        ("NOTIFICATION_SUBJECT_ID", text(&id)),
+        ("NOTIFICATION_STATE", text(state)),
         ("NOTIFICATION_TITLE", text(&notification.title)),
         ("NOTIFICATION_TEXT", text(&notification.text)),
         ("NOTIFICATION_ATTEMPT", notification.delivery_attempt.to_string().into()),
@@ -143,8 +144,10 @@ mod tests {
     fn a_command_gets_json_and_variables() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("out").display().to_string();
-        run_script(&format!("{{ cat; echo; echo $NOTIFICATION_STATE $NOTIFICATION_ATTEMPT; }} > {file}"))
-            .unwrap();
+        run_script(&format!(
+            "{{ cat; echo; echo $NOTIFICATION_EVENT $NOTIFICATION_STATE $NOTIFICATION_ATTEMPT; }} > {file}"
+        ))
+        .unwrap();
         let written = std::fs::read_to_string(&file).unwrap();
         let mut lines = written.lines();
         let json: serde_json::Value = serde_json::from_str(lines.next().unwrap()).unwrap();
@@ -152,7 +155,7 @@ mod tests {
             (json["subject"]["state"].as_str(), json["delivery_attempt"].as_u64()),
             (Some("failed"), Some(2))
         );
-        assert_eq!(lines.next(), Some("failed 2"));
+        assert_eq!(lines.next(), Some("task.ended failed 2"));
     }
 
     #[test]

@@ -1,5 +1,5 @@
-//! Sends notifications about the end of tasks, groups and chains: the only crate that runs the user's
-//! command, calls the webhook or shows a desktop notification.
+//! Sends notifications about the end of tasks, groups and chains, and about tasks that need a person: the only
+//! crate that runs the user's command, calls the webhook or shows a desktop notification.
 //!
 //! [`send`] makes one attempt through one channel, within a time limit, and says why it failed. When to send,
 //! how often to try again and what is recorded is decided by the engine. [`Notification`] is what is sent;
@@ -7,18 +7,25 @@
 //! the webhook.
 
 mod command;
+mod live;
+#[cfg(test)]
+mod live_tests;
 mod notification;
 mod settings;
 mod subject;
 mod text;
+mod text_bounds;
 mod webhook;
+mod webhook_body;
 
 use delegator_domain::notification::Channel;
 
 pub use command::{NOTIFY_SEND, find_program};
-pub use notification::Notification;
+pub use live::{LiveNeed, NeedyTask};
+pub use notification::{MAX_MERGED, Notification};
 pub use settings::{NotifySettings, Webhook, read_secret};
 pub use subject::{Failure, NotifiedTask, NotifiedWork};
+pub use webhook_body::check_webhook_url;
 
 /// Why an attempt failed, in one line, without secrets.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

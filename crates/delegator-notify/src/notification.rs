@@ -4,23 +4,24 @@
 //! counts the attempts. Texts are redacted before they are truncated, because a truncated secret is not
 //! recognised.
 
-use delegator_domain::notification::SubjectKind;
-use delegator_domain::redact::Redactor;
-use delegator_domain::task::{EndCounts, EndKind};
-use delegator_domain::terminal;
-use delegator_domain::text::shorten;
+use std::collections::BTreeSet;
+
+use delegator_domain::notification::{SubjectKind, Topic};
+use delegator_domain::task::{EndCounts, EndKind, State};
+use delegator_domain::text::{first_line, shorten};
 use serde::Serialize;
 
 use crate::SendError;
+use crate::live::{LiveBody, NeedyTask};
 use crate::settings::NotifySettings;
 use crate::subject::{Failure, NotifiedTask, NotifiedWork, state_and_end};
 use crate::text::render;
+use crate::text_bounds::{MAX_TEXT_CHARS, MAX_TITLE_CHARS, TextBounds};
 
-const MAX_TITLE_CHARS: usize = 200;
-const MAX_TEXT_CHARS: usize = 4_000;
+/// How many notifications are merged into one, so that the text has room for each.
+pub const MAX_MERGED: usize = 10;
 /// The limit of each text of one task among several.
 const MAX_TEXT_CHARS_OF_MANY: usize = 1_000;
-const MAX_LABELS: usize = 32;
 
 /// The body of a webhook request, and the standard input of a command.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -32,29 +33,58 @@ pub struct Notification {
     pub delivery_attempt: u32,
     pub title: String,
     pub text: String,
-    pub subject: EndedSubject,
-    pub tasks: Vec<NotifiedTask>,
+    /// What is said where this is one of several.
+    #[serde(skip)]
+    pub(crate) brief: String,
+    #[serde(flatten)]
+    pub(crate) content: NotificationBody,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct EndedSubject {
+#[serde(untagged)]
+pub(crate) enum NotificationBody {
+    Ended { subject: EndedSubject, tasks: Vec<NotifiedTask> },
+    Live(LiveBody),
+    Several { notifications: Vec<Notification> },
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(crate) struct EndedSubject {
     /// `task`, `group` or `chain`
-    pub kind: &'static str,
+    pub(crate) kind: &'static str,
     /// The id of a chain is that of its first task.
-    pub id: String,
+    pub(crate) id: String,
     #[serde(flatten, serialize_with = "state_and_end")]
-    pub end: EndKind,
-    pub title: String,
-    pub counts: EndCounts,
-    pub duration_ms: Option<u64>,
+    pub(crate) end: EndKind,
+    pub(crate) title: String,
+    pub(crate) counts: EndCounts,
+    pub(crate) duration_ms: Option<u64>,
+}
+
+/// How urgent a notification is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Urgency {
+    Normal,
+    Failed,
+    NeedsPerson,
 }
 
 impl Notification {
     pub fn new(work: &NotifiedWork, delivery_attempt: u32, settings: &NotifySettings) -> Notification {
-        let redactor = settings.redactor();
+        let bounds = TextBounds::new(settings);
         let (title, text) = render(work, &settings.template);
         let (kind, id) = (work.subject.kind(), work.subject.id());
         let max_chars = if work.tasks.len() == 1 { MAX_TEXT_CHARS } else { MAX_TEXT_CHARS_OF_MANY };
+        let text = bounds.apply(&text, MAX_TEXT_CHARS);
+        let subject = EndedSubject {
+            kind: kind.name(),
+            id: id.to_owned(),
+            end: work.end,
+            title: bounds.apply(work.title(), MAX_TITLE_CHARS),
+            counts: work.counts,
+            duration_ms: work.duration_ms,
+        };
+        let tasks = work.tasks.iter().map(|task| bounded_task(task, &bounds, max_chars)).collect();
         Notification {
             version: 1,
             // The end of a chain is another one than that of its first task, whose id it has.
@@ -62,20 +92,99 @@ impl Notification {
                 SubjectKind::Chain => format!("{id}.chain_end"),
                 SubjectKind::Task | SubjectKind::Group => format!("{id}.end"),
             },
-            event: format!("{}.ended", kind.name()),
+            event: format!("{}.{}", kind.name(), Topic::End.event()),
             is_test: false,
             delivery_attempt,
-            title: bounded(&redactor, &title, MAX_TITLE_CHARS),
-            text: bounded(&redactor, &text, MAX_TEXT_CHARS),
-            subject: EndedSubject {
-                kind: kind.name(),
-                id: id.to_owned(),
-                end: work.end,
-                title: bounded(&redactor, work.title(), MAX_TITLE_CHARS),
-                counts: work.counts,
-                duration_ms: work.duration_ms,
+            title: bounds.apply(&title, MAX_TITLE_CHARS),
+            brief: first_line(&text, MAX_TITLE_CHARS),
+            text,
+            content: NotificationBody::Ended { subject, tasks },
+        }
+    }
+
+    pub fn of_need(
+        task: &NeedyTask,
+        delivery_attempt: u32,
+        settings: &NotifySettings,
+        now_ms: i64,
+    ) -> Notification {
+        let bounds = TextBounds::new(settings);
+        let described = task.describe(&bounds, now_ms);
+        let (kind, topic) = (SubjectKind::Task.name(), task.topic());
+        Notification {
+            version: 1,
+            id: format!("{}.{}", task.id, topic.suffix()),
+            event: format!("{kind}.{}", topic.event()),
+            is_test: false,
+            delivery_attempt,
+            title: described.title,
+            text: described.text,
+            brief: described.brief,
+            content: NotificationBody::Live(described.body),
+        }
+    }
+
+    /// One notification in place of at most [`MAX_MERGED`].
+    pub fn merged(mut notifications: Vec<Notification>) -> Notification {
+        if let [only] = notifications.as_mut_slice() {
+            return only.clone();
+        }
+        let needing: BTreeSet<&str> = notifications.iter().filter_map(Notification::needing).collect();
+        let ended = notifications.iter().filter(|found| found.needing().is_none()).count();
+        let need = match needing.len() {
+            0 => None,
+            1 => Some("1 task needs you".to_owned()),
+            count => Some(format!("{count} tasks need you")),
+        };
+        let ended = (ended > 0).then(|| format!("{ended} ended"));
+        let block = |found: &Notification| format!("{}\n{}", found.title, found.brief);
+        let blocks: Vec<String> = notifications.iter().map(block).collect();
+        Notification {
+            version: 1,
+            id: notifications.first().map(|first| format!("{}.several", first.id)).unwrap_or_default(),
+            event: "several".to_owned(),
+            is_test: false,
+            delivery_attempt: notifications.iter().map(|found| found.delivery_attempt).max().unwrap_or(1),
+            title: need.into_iter().chain(ended).collect::<Vec<_>>().join(", "),
+            text: shorten(&blocks.join("\n\n"), MAX_TEXT_CHARS),
+            brief: String::new(),
+            content: NotificationBody::Several { notifications },
+        }
+    }
+
+    /// The task that needs a person.
+    fn needing(&self) -> Option<&str> {
+        if let NotificationBody::Live(body) = &self.content { Some(body.task_id()) } else { None }
+    }
+
+    pub(crate) fn urgency(&self) -> Urgency {
+        match &self.content {
+            NotificationBody::Ended { subject, .. } => match subject.end {
+                EndKind::Failed | EndKind::Timeout | EndKind::VerifyFailed => Urgency::Failed,
+                EndKind::Completed | EndKind::Cancelled => Urgency::Normal,
             },
-            tasks: work.tasks.iter().map(|task| bounded_task(task, &redactor, max_chars)).collect(),
+            NotificationBody::Live(_) => Urgency::NeedsPerson,
+            NotificationBody::Several { notifications } => {
+                notifications.iter().map(Notification::urgency).max().unwrap_or(Urgency::Normal)
+            }
+        }
+    }
+
+    /// The kind, the id and the state of the subject; of several, all ids.
+    pub(crate) fn subject(&self) -> (&'static str, String, &'static str) {
+        match &self.content {
+            NotificationBody::Ended { subject, .. } => {
+                (subject.kind, subject.id.clone(), subject.end.state().public_name())
+            }
+            NotificationBody::Live(body) => {
+                (SubjectKind::Task.name(), body.task_id().to_owned(), State::Working.public_name())
+            }
+            NotificationBody::Several { notifications } => {
+                let ids: BTreeSet<String> =
+                    notifications.iter().map(|notification| notification.subject().1).collect();
+                let ids = ids.into_iter().collect::<Vec<_>>().join(" ");
+                (SubjectKind::Task.name(), ids, State::Working.public_name())
+            }
         }
     }
 
@@ -86,29 +195,24 @@ impl Notification {
 
     #[must_use]
     pub fn into_test(self) -> Notification {
-        Notification { id: format!("{}.test", self.subject.id), is_test: true, ..self }
+        Notification { id: format!("{}.test", self.subject().1), is_test: true, ..self }
     }
 }
 
-fn bounded_task(task: &NotifiedTask, redactor: &Redactor, max_chars: usize) -> NotifiedTask {
-    let title = |text: &String| bounded(redactor, text, MAX_TITLE_CHARS);
-    let labels = task.labels.iter().take(MAX_LABELS);
+fn bounded_task(task: &NotifiedTask, bounds: &TextBounds, max_chars: usize) -> NotifiedTask {
+    let title = |text: &String| bounds.apply(text, MAX_TITLE_CHARS);
     NotifiedTask {
         title: title(&task.title),
-        summary: task.summary.as_deref().map(|summary| bounded(redactor, summary, max_chars)),
+        summary: task.summary.as_deref().map(|summary| bounds.apply(summary, max_chars)),
         failure: task.failure.as_ref().map(|failure| Failure {
             kind: failure.kind.clone(),
-            message: bounded(redactor, &failure.message, max_chars),
+            message: bounds.apply(&failure.message, max_chars),
         }),
-        working_dir: bounded(redactor, &task.working_dir, MAX_TEXT_CHARS),
+        working_dir: bounds.apply(&task.working_dir, MAX_TEXT_CHARS),
         agent: title(&task.agent),
-        labels: labels.map(|(key, value)| (title(key), title(value))).collect(),
+        labels: bounds.labels(&task.labels),
         ..task.clone()
     }
-}
-
-fn bounded(redactor: &Redactor, text: &str, max_chars: usize) -> String {
-    shorten(&terminal::sanitize(&redactor.redact_str(text)), max_chars)
 }
 
 #[cfg(test)]
@@ -120,6 +224,7 @@ pub(crate) mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::live::tests::asking_task;
 
     pub(crate) fn ended_task() -> NotifiedWork {
         NotifiedWork::of_task(task())
@@ -202,8 +307,8 @@ pub(crate) mod tests {
             json["subject"]["counts"],
             json!({"completed": 1, "failed": 1, "cancelled": 0, "timeout": 0, "skipped": 1})
         );
-        let states: Vec<_> = sent.tasks.iter().map(|task| (task.attempt, task.end.name())).collect();
-        assert_eq!(states, [(Some(1), "failed"), (Some(2), "completed")]);
+        let states: Vec<_> = json["tasks"].as_array().unwrap().iter().map(|task| &task["end"]).collect();
+        assert_eq!(states, ["failed", "completed"]);
     }
 
     #[test]
@@ -212,5 +317,33 @@ pub(crate) mod tests {
         let chain = NotifiedWork { subject: Subject::Chain(task.tasks[0].id.clone()), ..task.clone() };
         let id = |work| Notification::new(work, 1, &settings(None)).id;
         assert_ne!(id(&task), id(&chain));
+    }
+
+    #[test]
+    fn several_are_one_with_a_block_for_each() {
+        let task = asking_task();
+        let other = NeedyTask { id: TaskId::from_random(TaskLocation::Local, [8; 16]), ..task.clone() };
+        let of_need = |task| Notification::of_need(task, 1, &settings(None), 0);
+        let (first, second) = (of_need(&task), of_need(&other));
+        let end = Notification::new(&ended_task(), 2, &settings(None));
+        let merged = Notification::merged(vec![first.clone(), second.clone()]);
+        assert_eq!((merged.event.as_str(), merged.title.as_str()), ("several", "2 tasks need you"));
+        let block = |id| {
+            format!(
+                "Permission: Run a command?\n1. Allow  2. Reject\nmcp-delegator answer {id} --option 'allow it' \
+                 --question 2\n(fix the test, site)"
+            )
+        };
+        assert_eq!(merged.text, format!("{}\n\n{}", block(&task.id), block(&other.id)));
+        assert_eq!(
+            serde_json::to_value(&merged).unwrap()["notifications"],
+            serde_json::to_value([&first, &second]).unwrap()
+        );
+        let mixed = Notification::merged(vec![first.clone(), first.clone(), end]);
+        assert_eq!((mixed.title.as_str(), mixed.delivery_attempt), ("1 task needs you, 1 ended", 2));
+        assert_eq!(Notification::merged(vec![first.clone()]), first);
+        let many = Notification::merged(vec![first; MAX_MERGED]);
+        assert_eq!(many.text.matches("mcp-delegator answer").count(), MAX_MERGED);
+        assert!(!many.text.ends_with('…'));
     }
 }

@@ -10,7 +10,7 @@ use std::fmt;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use delegator_domain::notification::DEFAULT_TEMPLATE;
+use delegator_domain::notification::{Channel, DEFAULT_TEMPLATE, WebhookFormat};
 use delegator_domain::redact::Redactor;
 use serde::{Deserialize, Serialize};
 
@@ -46,6 +46,9 @@ pub struct NotifySettings {
     pub webhook: Option<Webhook>,
     pub template: String,
     pub variables: Vec<(OsString, OsString)>,
+    /// How long a question waits for an answer once a person was notified of it.
+    #[serde(default)]
+    pub answer_timeout_sec: Option<u64>,
 }
 
 /// Where a webhook is, and what signs its requests.
@@ -53,6 +56,8 @@ pub struct NotifySettings {
 pub struct Webhook {
     pub url: String,
     pub secret_file: Option<PathBuf>,
+    #[serde(default)]
+    pub format: WebhookFormat,
 }
 
 /// Omits the URL: everyone who knows it may be able to use it.
@@ -77,6 +82,18 @@ impl NotifySettings {
             webhook,
             template: template.unwrap_or_else(|| DEFAULT_TEMPLATE.to_owned()),
             variables: VARIABLES.into_iter().filter_map(find).collect(),
+            answer_timeout_sec: None,
+        }
+    }
+
+    /// Whether programs receive what is sent through this channel: they get each end alone, as people do not.
+    pub fn is_for_programs(&self, channel: Channel) -> bool {
+        match channel {
+            Channel::Command => true,
+            Channel::Desktop => false,
+            Channel::Webhook => {
+                self.webhook.as_ref().is_none_or(|webhook| webhook.format == WebhookFormat::Json)
+            }
         }
     }
 
@@ -154,7 +171,11 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("secret");
         std::fs::write(&path, "hunter2-hunter2").unwrap();
-        let webhook = Webhook { url: "https://hooks.example/T0/private".to_owned(), secret_file: Some(path) };
+        let webhook = Webhook {
+            url: "https://hooks.example/T0/private".to_owned(),
+            secret_file: Some(path),
+            format: WebhookFormat::Json,
+        };
         let settings = NotifySettings::new(None, Some(webhook), None, &BTreeMap::new());
         let shown = settings
             .redactor()

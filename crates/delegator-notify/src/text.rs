@@ -59,7 +59,7 @@ fn format_counts(counts: EndCounts) -> String {
     shown.map(|(count, name)| format!("{count} {name}")).collect::<Vec<_>>().join(", ")
 }
 
-fn format_duration(ms: u64) -> String {
+pub(crate) fn format_duration(ms: u64) -> String {
     let seconds = ms / 1000;
     match (seconds / 3600, seconds / 60 % 60, seconds % 60) {
         (0, 0, seconds) => format!("{seconds} s"),

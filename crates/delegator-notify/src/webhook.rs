@@ -17,6 +17,7 @@ use ureq::tls::{Certificate, RootCerts, TlsConfig};
 use crate::SendError;
 use crate::notification::Notification;
 use crate::settings::{NotifySettings, read_secret};
+use crate::webhook_body::{WebhookRequest, request};
 
 const TIME_LIMIT: Duration = Duration::from_secs(20);
 const MAX_HEADER_BYTES: usize = 16 << 10;
@@ -27,10 +28,10 @@ pub(crate) fn post(
     now_ms: i64,
 ) -> Result<(), SendError> {
     let webhook = settings.webhook.as_ref().ok_or_else(|| SendError::new("no webhook is configured"))?;
-    let body = notification.to_json()?;
+    let WebhookRequest { url, body } = request(webhook, notification)?;
     let timestamp_sec = now_ms / 1000;
-    let mut request = agent(settings, webhook.url.starts_with("https:"))?
-        .post(&webhook.url)
+    let mut request = agent(settings, url.starts_with("https:"))?
+        .post(&url)
         .header("Content-Type", "application/json")
         .header("Mcp-Delegator-Id", &notification.id)
         .header("Mcp-Delegator-Delivery-Attempt", notification.delivery_attempt.to_string())
@@ -135,6 +136,8 @@ mod tests {
     use std::net::TcpListener;
     use std::thread;
 
+    use delegator_domain::notification::WebhookFormat;
+
     use super::*;
     use crate::notification::tests::ended_task;
     use crate::settings::Webhook;
@@ -149,7 +152,7 @@ mod tests {
             std::fs::write(&path, secret).unwrap();
             path
         });
-        let webhook = Some(Webhook { url, secret_file });
+        let webhook = Some(Webhook { url, secret_file, format: WebhookFormat::Json });
         let settings = NotifySettings::new(None, webhook, None, &BTreeMap::new());
         let receiver = thread::spawn(move || {
             let (mut stream, _) = listener.accept().unwrap();
@@ -226,7 +229,7 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}/private", listener.local_addr().unwrap());
         drop(listener);
-        let webhook = Some(Webhook { url, secret_file: None });
+        let webhook = Some(Webhook { url, secret_file: None, format: WebhookFormat::Json });
         let settings = NotifySettings::new(None, webhook, None, &BTreeMap::new());
         let error = post(&settings, &Notification::new(&ended_task(), 1, &settings), 0).unwrap_err();
         assert!(error.0.contains("could not be reached") && !error.0.contains("private"), "{error}");
@@ -234,8 +237,11 @@ mod tests {
 
     #[test]
     fn without_the_secret_nothing_is_sent() {
-        let webhook =
-            Webhook { url: "http://127.0.0.1:1/".to_owned(), secret_file: Some("/nowhere/secret".into()) };
+        let webhook = Webhook {
+            url: "http://127.0.0.1:1/".to_owned(),
+            secret_file: Some("/nowhere/secret".into()),
+            format: WebhookFormat::Json,
+        };
         let settings = NotifySettings::new(None, Some(webhook), None, &BTreeMap::new());
         let error = post(&settings, &Notification::new(&ended_task(), 1, &settings), 0).unwrap_err();
         assert!(error.0.contains("could not read the secret"), "{error}");

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use delegator_domain::message::{Delivery, MessageNumber, MessageState};
-use delegator_domain::notification::{Channel, DeliveryState, NotifyPlan, SubjectKind};
+use delegator_domain::notification::{Channel, SubjectKind};
 use delegator_domain::question::{AnswerOption, QuestionKind, QuestionNumber, QuestionState};
 use delegator_domain::task::{
     ChainOutcome, GroupId, LimitKind, Mode, Provider, SandboxKind, State, TaskId, Verification,
@@ -86,7 +86,6 @@ text_columns! {
     TaskId: |text| text.parse().ok(),
     GroupId: |text| text.parse().ok(),
     Nonce: Nonce::from_text,
-    NotifyPlan: NotifyPlan::from_text,
     State: State::from_name,
     Mode: Mode::from_name,
     SandboxKind: SandboxKind::from_name,
@@ -99,7 +98,6 @@ text_columns! {
     QuestionState: QuestionState::from_name,
     SubjectKind: SubjectKind::from_name,
     Channel: Channel::from_name,
-    DeliveryState: DeliveryState::from_name,
     Verification: Verification::from_name,
     BTreeMap<String, String>: from_json,
     Value: from_json,

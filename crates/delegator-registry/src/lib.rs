@@ -5,7 +5,7 @@
 //!   registry.db(-wal, -shm)      tasks, their transitions, labels
 //!   setup.lock                   held while a registry is created or set aside
 //!   prune.lock                   held by the process that prunes
-//!   notify.lock                  held by the process that delivers notifications
+//!   notify.lock                  held by the process that delivers notifications, and which one that is
 //!   held-back                    reserved disk space, released when an end must be recorded on a full disk
 //!   submitting/<id>              locked while a submit of this task is running
 //!   tasks/<id>/                  launch, lock, events.jsonl, snapshot.json, report.json, messages/, …

@@ -4,9 +4,9 @@
 
 use delegator_domain::notification::{NotifyPlan, Subject};
 use delegator_domain::task::{State, TaskId, Transition, transition};
-use rusqlite::{Connection, OptionalExtension, ToSql};
+use rusqlite::{Connection, OptionalExtension, Row, ToSql};
 
-use crate::columns::record;
+use crate::columns::{record, unreadable};
 use crate::compare_and_set::Nonce;
 use crate::task::{CancelRequest, Task, cancel_from, submission_from};
 
@@ -21,14 +21,21 @@ record! {
         pub(crate) cancel: Option<CancelRequest> = cancel_from,
         /// A provider runs it elsewhere.
         pub(crate) is_remote: bool,
-        pub(crate) notify: Option<NotifyPlan>,
+        pub(crate) notify: Option<NotifyPlan> = notify_from,
         /// The group or chain with which it was submitted.
         pub(crate) submission: Option<Subject> = submission_from,
     }
 }
 
+fn notify_from(row: &Row<'_>) -> rusqlite::Result<Option<NotifyPlan>> {
+    let Some(text) = row.get::<_, Option<String>>("notify")? else { return Ok(None) };
+    let later: Option<String> = row.get("notify_later")?;
+    let plan = NotifyPlan::from_text(&text, later.as_deref().unwrap_or_default());
+    plan.map(Some).ok_or_else(|| unreadable("notify", text))
+}
+
 pub(crate) fn load_state(db: &Connection, id: &TaskId) -> rusqlite::Result<Option<StoredState>> {
-    let sql = "SELECT seq, id, state, nonce, starts, cancel_requested_at_ms, cancel_reason, provider IS NOT NULL AS is_remote, notify, submission \
+    let sql = "SELECT seq, id, state, nonce, starts, cancel_requested_at_ms, cancel_reason, provider IS NOT NULL AS is_remote, notify, notify_later, submission \
          FROM tasks WHERE id = ?1";
     db.prepare_cached(sql)?.query_row([id.as_str()], StoredState::from_row).optional()
 }

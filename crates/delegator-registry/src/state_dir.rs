@@ -18,6 +18,7 @@ use crate::files::reserve_file::ReserveFile;
 use crate::files::task_dir::TaskDir;
 
 const DATABASE: &str = "registry.db";
+const DELIVERY_LOCK: &str = "notify.lock";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum IntegrityCheck {
@@ -155,7 +156,12 @@ impl StateDir {
     }
 
     pub fn try_lock_delivery(&self) -> Result<Option<File>> {
-        self.try_lock("notify.lock")
+        self.try_lock(DELIVERY_LOCK)
+    }
+
+    /// What the process that delivers notifications wrote into its lock file: who it is.
+    pub fn delivery_process(&self) -> Option<Vec<u8>> {
+        fs::read(self.path.join(DELIVERY_LOCK)).ok()
     }
 
     fn try_lock(&self, name: &str) -> Result<Option<File>> {

@@ -97,7 +97,7 @@ fn text_lists_and_tables_are_checked_item_by_item() {
             "[notify]\ncommand = []\non = [\"done\"]",
             &[
                 (2, 11, "notify.command", "a program name", None),
-                (3, 7, "notify.on", "expected one of completed", None),
+                (3, 7, "notify.on", "expected one of question, budget", None),
             ],
         ),
         ("notify.command = [\"bin/x\", \"a\"]", &[(1, 19, "notify.command", "absolute path", None)]),

@@ -1,6 +1,7 @@
 //! The table of all configuration keys: the only place that defines a key, its bounds and its default.
 
 use delegator_domain::agents::{AgentProtocol, DEFAULT_AGENT};
+use delegator_domain::notification::{NotifyEvent, WebhookFormat};
 use delegator_domain::task::{EnclosureChoice, Mode};
 
 use super::key::DefaultValue::{self, Cores, EmptyTable, Integer, List, Required, Text, Unset};
@@ -41,6 +42,8 @@ pub static KEYS: &[Key] = &[
         .about("What resets the idle timeout: any activity of the processes of a task, or only output."),
     key("answer_timeout_sec", seconds(1), Integer(300))
         .about("How long a question of an agent waits for an answer. After that the agent gets none; a permission is not given."),
+    key("notified_answer_timeout_sec", seconds(1), Integer(1800))
+        .about("How long a question waits for an answer from the moment on at which a notification about it was delivered, if that is later than `answer_timeout_sec`. The time limits of the task apply all the same."),
     limit("call_budget_sec", ValueKind::Integer { min: 1, max: 3600, unit: SECONDS }, Integer(50))
         .of_calls()
         .about("How long an MCP call waits for a running task before it returns the progress so far."),
@@ -132,28 +135,30 @@ pub static KEYS: &[Key] = &[
     limit("max_children", count(0, 1024), Integer(16))
         .about("Maximum number of queued and running tasks started by one task."),
     key("notify.command", ValueKind::Command, Unset("no command"))
-        .about("Command to run when a task, a group or a chain ends, without a shell; it gets the notification as JSON on standard input. Applies to tasks submitted from then on, like all of `notify`."),
+        .about("Command to run when a task needs you, or a task, a group or a chain ends, without a shell; it gets the notification as JSON on standard input. Applies to tasks submitted from then on, like all of `notify`."),
     key("notify.webhook", ValueKind::Text(TextFormat::WebhookUrl), Unset("no webhook"))
         .secret()
-        .about("URL to which a notification is sent as JSON when a task, a group or a chain ends."),
+        .about("URL to which a notification is sent when a task needs you, or a task, a group or a chain ends."),
+    key("notify.webhook_format", ValueKind::Choice(&WebhookFormat::NAMES), Text("json"))
+        .about("What is sent to `notify.webhook`: our own JSON, or a message that Slack (also Mattermost, and Discord with `/slack`), ntfy or Telegram shows."),
     key("notify.webhook_secret_file", ValueKind::Path, Unset("not signed"))
         .about("File with the secret that signs the requests to `notify.webhook` (HMAC-SHA256); read when a notification is sent."),
     key("notify.desktop", ValueKind::Bool, DefaultValue::Bool(false))
-        .about("Show a desktop notification when a task, a group or a chain ends, with `notify-send`."),
+        .about("Show a desktop notification when a task needs you, or a task, a group or a chain ends, with `notify-send`."),
     key("notify.each_task", ValueKind::Bool, DefaultValue::Bool(false))
         .about("Send a notification also for each task of a group or a chain, not only one at the end of all."),
     key(
         "notify.on",
-        ValueKind::Choices(&["completed", "verify_failed", "failed", "cancelled", "timeout"]),
-        List(&["completed", "failed", "cancelled", "timeout"]),
+        ValueKind::Choices(&NotifyEvent::NAMES),
+        List(&["question", "budget", "stuck", "completed", "failed", "cancelled", "timeout"]),
     )
-    .about("Ends of a task, a group or a chain for which notifications are sent; `completed` includes `verify_failed`, a failed check."),
+    .about("What notifications are sent for: a question or a request for permission, a budget that is used to 80 %, no activity for half of the idle limit (`stuck`), and ends of a task, a group or a chain; `completed` includes `verify_failed`, a failed check, and `failed` includes `usage_limit`."),
     key(
         "notify.template",
         ValueKind::Text(TextFormat::NotificationTemplate),
         Unset("state and title; then summary, id, duration and directory"),
     )
-    .about("Text of a notification: the first line is its title."),
+    .about("Text of a notification about an end: the first line is its title."),
     key("database_url", ValueKind::Text(TextFormat::DatabaseUrl), Unset("no fleet"))
         .secret()
         .about("PostgreSQL URL of the fleet. On the command line without a password."),

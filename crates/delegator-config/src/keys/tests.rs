@@ -14,7 +14,7 @@ use crate::node::{Node, Shape};
 /// `enclosure`, `niceness`, `hide_state_dir`, `database_url_file` and the retention of the fleet.
 const SPECIFIED_KEYS: &str = "codex_bin max_concurrent idle_timeout_sec hard_timeout_sec interrupt_grace_sec \
     terminate_grace_sec idle_counts call_budget_sec max_mode default_agent default_mode hide_state_dir max_stream_bytes max_processes containment enclosure niceness sweep_exempt \
-    allowed_roots redact_names agents.* answer_timeout_sec retention_hours restore_point_retention_hours worktree_quota_bytes repositories.* verify_unsandboxed budget.* \
+    allowed_roots redact_names agents.* answer_timeout_sec notified_answer_timeout_sec retention_hours restore_point_retention_hours worktree_quota_bytes repositories.* verify_unsandboxed budget.* \
     max_depth max_children notify.* database_url database_url_file fleet_lease_sec fleet_heartbeat_sec fleet_cutoff_sec fleet_retention_hours fleet_max_bytes toolsets \
     tools exclude_tools read_only output_schemas default_format tool_prefix format envelope log_level labels";
 

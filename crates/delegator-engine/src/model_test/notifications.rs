@@ -14,7 +14,11 @@ const NOTIFIED_ENDS: [EndKind; 3] = [EndKind::Completed, EndKind::Failed, EndKin
 
 pub(super) fn notifications() -> Notifications {
     Notifications {
-        plan: NotifyPlan { on: NOTIFIED_ENDS.to_vec(), channels: vec![Channel::Desktop], each_task: true },
+        plan: NotifyPlan {
+            on: NOTIFIED_ENDS.map(Into::into).to_vec(),
+            channels: vec![Channel::Desktop],
+            each_task: true,
+        },
         settings: NotifySettings::new(None, None, None, &BTreeMap::new()),
     }
 }

@@ -9,6 +9,7 @@ use delegator_registry::{Filter, Task};
 use super::overview::{Overview, OverviewRequest, RunningTask};
 use crate::Results;
 use crate::error::Result;
+use crate::shared::snapshot_file::quiet_ms;
 
 impl RunningTask {
     pub fn facts(&self, has_open_question: bool, now_ms: i64) -> TaskFacts {
@@ -16,11 +17,9 @@ impl RunningTask {
         let Some((snapshot, started_ms)) = self.snapshot.as_ref().zip(self.task.started_at_ms) else {
             return known;
         };
-        // A snapshot is written only when there is news, so the time since then was quiet, too.
-        let since_start_ms = u64::try_from(now_ms - started_ms).unwrap_or(0);
         TaskFacts {
             is_budget_near: !snapshot.warnings.is_empty(),
-            quiet_ms: snapshot.quiet_ms + since_start_ms.saturating_sub(snapshot.elapsed_ms),
+            quiet_ms: quiet_ms(snapshot, started_ms, now_ms),
             idle_limit_sec: snapshot.idle_limit_sec,
             ..known
         }

@@ -10,6 +10,7 @@ pub(crate) mod format_version;
 pub(crate) mod git_program;
 pub(crate) mod mount_alias;
 pub(crate) mod notifications;
+pub(crate) mod screens;
 pub(crate) mod snapshot_file;
 pub(crate) mod task_of_process;
 pub(crate) mod work_tree;

@@ -30,6 +30,13 @@ pub(crate) fn read_snapshot(dir: &TaskDir) -> Result<Option<Snapshot>, RegistryE
     Ok(file.map(|SnapshotFile { snapshot, .. }| snapshot))
 }
 
+/// How long a running task has been without activity. A snapshot is written only when there is news, so the time
+/// since then was quiet, too.
+pub(crate) fn quiet_ms(snapshot: &Snapshot, started_ms: i64, now_ms: i64) -> u64 {
+    let since_start_ms = u64::try_from(now_ms - started_ms).unwrap_or(0);
+    snapshot.quiet_ms + since_start_ms.saturating_sub(snapshot.elapsed_ms)
+}
+
 /// A cache with this many snapshots is emptied.
 const MAX_CACHED: usize = 1000;
 

@@ -4,6 +4,8 @@
 //! A supervisor is the process whose pid, start time, boot and pid namespace are in the row of its task. A
 //! command line only names the row to look up, since an agent can copy it.
 
+use std::fs::File;
+use std::io::{self, Write};
 use std::net::SocketAddr;
 
 use delegator_domain::task::{State, TaskId};
@@ -14,6 +16,9 @@ use delegator_supervisor::process::{
 
 use crate::Engine;
 use crate::error::Result;
+
+/// The argument that makes this program deliver notifications.
+pub const DELIVER: &str = "deliver-notifications";
 
 /// The argument that makes this program the launcher of a supervisor, and then the supervisor.
 pub const SUPERVISE: &str = "supervise";
@@ -72,10 +77,9 @@ fn task_of(engine: &Engine, pid: i32) -> Result<Option<CallerTask>> {
         Ok(registry.get(id)?)
     };
     let marker = task_by_marker(pid);
-    let (id, task) = match nearest_supervisor(pid, &find)? {
+    let (id, task) = match nearest_supervisor(engine, pid, &find)? {
         Found::Task(task) => (task.id.clone(), Some(*task)),
-        // It delivers notifications of tasks that have ended.
-        Found::EndedTask => return Ok(None),
+        Found::Delivery => return Ok(None),
         Found::Nothing(elsewhere) => {
             let id = task_by_cgroup(pid).or(elsewhere).or(marker.as_ref().map(|(id, _)| id.clone()));
             let Some(id) = id else { return Ok(None) };
@@ -93,19 +97,23 @@ type FindTask<'a> = &'a dyn Fn(&TaskId) -> Result<Option<Task>>;
 
 enum Found {
     Task(Box<Task>),
-    EndedTask,
+    /// The user's own programs, which get notifications; or the supervisor of an ended task, which starts them.
+    Delivery,
     /// No supervisor of this state directory, but perhaps one of another.
     Nothing(Option<TaskId>),
 }
 
-fn nearest_supervisor(pid: i32, find: FindTask<'_>) -> Result<Found> {
+fn nearest_supervisor(engine: &Engine, pid: i32, find: FindTask<'_>) -> Result<Found> {
     let mut elsewhere = None;
     for ancestor in with_ancestors(pid).unwrap_or_default() {
+        if is_delivery_process(ancestor, || recorded_delivery(engine)) {
+            return Ok(Found::Delivery);
+        }
         let Some((id, nonce)) = claim_of(ancestor) else { continue };
         match find(&id)? {
             Some(task) if is_supervisor(ancestor, &task, &nonce) => {
                 return Ok(if task.state.is_terminal() {
-                    Found::EndedTask
+                    Found::Delivery
                 } else {
                     Found::Task(Box::new(task))
                 });
@@ -115,6 +123,11 @@ fn nearest_supervisor(pid: i32, find: FindTask<'_>) -> Result<Found> {
         }
     }
     Ok(Found::Nothing(elsewhere))
+}
+
+fn recorded_delivery(engine: &Engine) -> Option<Vec<u8>> {
+    let registry = engine.find_registry().ok()??;
+    registry.dir().delivery_process()
 }
 
 fn parent_of(task: &Task) -> Option<TaskId> {
@@ -137,7 +150,12 @@ fn parents_of(task: Option<&Task>, find: FindTask<'_>) -> Result<Vec<TaskId>> {
 /// An agent may delegate, too. The supervisor of that task becomes our child when its launcher exits, because
 /// we are the nearest subreaper. Its row has no process until it is `working`; before that it is undecided,
 /// and the sweep waits for the decision, for a bounded time.
+///
+/// The process that delivers notifications belongs to no task, also if our own task has started it.
 pub(crate) fn owner_of(registry: &Registry, own: &TaskId, pid: i32) -> Owner {
+    if is_delivery_process(pid, || registry.dir().delivery_process()) {
+        return Owner::AnotherTask;
+    }
     let Some((id, nonce)) = claim_of(pid).filter(|(id, _)| id != own) else {
         return Owner::ThisTask;
     };
@@ -164,6 +182,23 @@ pub(crate) fn process_identity(recorded: &Identity) -> ProcessIdentity {
         start_time: recorded.start_time,
         pid_namespace: recorded.pid_ns,
     }
+}
+
+/// Whether the process is the one that has recorded itself with [`record_delivery_process`]: an agent can copy its
+/// command line.
+fn is_delivery_process(pid: i32, recorded: impl FnOnce() -> Option<Vec<u8>>) -> bool {
+    let cmdline = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    cmdline.ends_with(format!("\0{DELIVER}\0").as_bytes())
+        && recorded()
+            .and_then(|bytes| serde_json::from_slice(&bytes).ok())
+            .is_some_and(|recorded: ProcessIdentity| ProcessIdentity::in_own_namespace(pid) == Some(recorded))
+}
+
+/// Records in its locked file that this process delivers notifications.
+pub(crate) fn record_delivery_process(mut lock: &File) -> io::Result<()> {
+    let identity = serde_json::to_vec(&ProcessIdentity::of_self()?)?;
+    lock.set_len(0)?;
+    lock.write_all(&identity)
 }
 
 /// The task and the claim in the command line of a supervisor, which its launcher has, too.

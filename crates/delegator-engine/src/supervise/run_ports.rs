@@ -12,19 +12,18 @@ use std::os::unix::net::UnixDatagram;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use delegator_domain::budget::{Amounts, BudgetScope};
+use delegator_domain::budget::{Amounts, BudgetFinding, BudgetScope};
 use delegator_domain::crash::{CrashPoint, crash_point};
 use delegator_domain::message::{MessageNumber, QueuedMessage};
+use delegator_domain::notification::Topic;
 use delegator_domain::question::{Answer, Question, QuestionNumber, QuestionState};
 use delegator_domain::redact::{Redactor, SecretDigests};
 use delegator_domain::task::{TaskEnd, TaskId};
-use delegator_registry::{
-    AgentChange, Attempt, Cas, ChangeMark, StoredAnswer, StoredQuestion, TaskDir, TaskFile,
-};
+use delegator_registry::{AgentChange, Attempt, Cas, ChangeMark, StoredAnswer, TaskDir, TaskFile};
 use delegator_supervisor::process::Owner;
 use delegator_supervisor::run::{
-    ActionPhase, AgentAction, CancelRequest, LogAction, MessageOutcome, Ports, QuestionEnd, RunResult,
-    Snapshot, Stream,
+    ActionPhase, AgentAction, CancelRequest, ClosedQuestion, LogAction, MessageOutcome, Ports, QuestionEnd,
+    RunResult, Snapshot, Stream,
 };
 
 use super::evidence::{AgentTimes, EvidenceAndFindings, Observation};
@@ -39,6 +38,7 @@ use crate::shared::task_of_process::owner_of;
 use crate::shared::worker_contact::{CONTACT_LOST, ContactWatch};
 use crate::submit::budget_use::used_by_others;
 use crate::submit::launch_file::Launch;
+use crate::upkeep::delivery::start_delivery_if_due;
 use crate::upkeep::rescue::{is_rescue_due, rescue};
 
 /// Slightly shorter than the 30 s interval of a single supervisor, so that one supervisor covers all of them.
@@ -75,8 +75,15 @@ pub(crate) struct UserDialogue {
     /// The change mark at which there was no message at all.
     no_message: Cell<Option<ChangeMark>>,
     no_answer: Cell<Option<ChangeMark>>,
-    /// The questions without an answer, with the ids of their options as the agent knows them.
-    unanswered: RefCell<Vec<Question>>,
+    unanswered: RefCell<Vec<Unanswered>>,
+}
+
+#[derive(Debug)]
+struct Unanswered {
+    /// With the ids of its options as the agent knows them.
+    question: Question,
+    /// Until when the registry keeps it open, as far as the supervisor knows.
+    expires_at_ms: i64,
 }
 
 pub(super) fn part_path(dir: &TaskDir, file: TaskFile, part: u32) -> PathBuf {
@@ -147,6 +154,18 @@ impl TaskPorts {
         supervisor_niceness(agent_niceness, running, processors())
     }
 
+    /// Tells a person about the running task, if its submitter wants that.
+    fn notify(&self, topic: Topic, detail: &str) {
+        let (nonce, now_ms) = (&self.attempt.nonce, self.engine.now_ms());
+        let _ = self.registry.borrow_mut().notify(&self.id, nonce, topic, detail, now_ms);
+        self.start_delivery();
+    }
+
+    /// If it cannot be started, the next upkeep pass does it.
+    fn start_delivery(&self) {
+        let _ = start_delivery_if_due(&self.engine, &self.registry.borrow());
+    }
+
     fn drain_socket(&self) {
         let mut byte = [0; 16];
         while self.socket.as_ref().is_some_and(|socket| socket.recv(&mut byte).is_ok()) {}
@@ -208,26 +227,52 @@ impl Ports for TaskPorts {
     fn on_question(&self, question: &Question, expires_ms: i64) {
         let (nonce, now_ms) = (&self.attempt.nonce, self.engine.now_ms());
         let _ = self.registry.borrow_mut().ask(&self.id, nonce, question, expires_ms, now_ms);
-        self.dialogue.unanswered.borrow_mut().push(question.clone());
+        let unanswered = Unanswered { question: question.clone(), expires_at_ms: expires_ms };
+        self.dialogue.unanswered.borrow_mut().push(unanswered);
+        self.start_delivery();
     }
 
-    fn close_question(&self, number: QuestionNumber, reason: QuestionEnd) -> bool {
-        let state = match reason {
-            QuestionEnd::Expired => QuestionState::Expired,
-            QuestionEnd::Withdrawn => QuestionState::Withdrawn,
-        };
+    fn on_budget_near(&self, finding: &BudgetFinding) {
+        self.notify(Topic::Budget, &format!("{finding}\nThe task ends when all of it is used."));
+    }
+
+    fn on_silence(&self, quiet: Duration, limit: Duration) {
+        let [quiet, limit] = [quiet, limit].map(|time| time.as_secs());
+        let detail = format!("no activity for {quiet} s\nWithout any, the task is stopped after {limit} s.");
+        self.notify(Topic::Stuck, &detail);
+    }
+
+    fn close_question(&self, number: QuestionNumber, reason: QuestionEnd) -> ClosedQuestion {
+        let mut unanswered = self.dialogue.unanswered.borrow_mut();
+        let known = unanswered.iter_mut().find(|known| known.question.number == number);
         let (nonce, now_ms) = (&self.attempt.nonce, self.engine.now_ms());
         let mut registry = self.registry.borrow_mut();
-        let closed = registry.close_question(&self.id, nonce, number, state, now_ms);
-        let is_answered = |found: StoredQuestion| found.state == QuestionState::Answered;
-        let was_answered = matches!(closed, Ok(Cas::Lost(_)))
-            && registry.question(&self.id, number).is_ok_and(|found| found.is_some_and(is_answered));
+        let closed = match reason {
+            QuestionEnd::Expired => {
+                let until_ms = known.as_ref().map_or(i64::MAX, |known| known.expires_at_ms);
+                registry.expire_question(&self.id, nonce, number, until_ms, now_ms)
+            }
+            QuestionEnd::Withdrawn => {
+                registry.close_question(&self.id, nonce, number, QuestionState::Withdrawn, now_ms)
+            }
+        };
         // An agent that withdrew its question takes no answer.
-        if was_answered && reason == QuestionEnd::Expired {
-            return false;
+        if matches!(closed, Ok(Cas::Lost(_)))
+            && reason == QuestionEnd::Expired
+            && let (Ok(Some(found)), Some(known)) = (registry.question(&self.id, number), known)
+        {
+            match found.state {
+                QuestionState::Answered => return ClosedQuestion::Answered,
+                QuestionState::Open if found.expires_at_ms > known.expires_at_ms => {
+                    let by_ms = found.expires_at_ms.abs_diff(known.expires_at_ms);
+                    known.expires_at_ms = found.expires_at_ms;
+                    return ClosedQuestion::Prolonged(Duration::from_millis(by_ms));
+                }
+                _ => {}
+            }
         }
-        self.dialogue.unanswered.borrow_mut().retain(|question| question.number != number);
-        true
+        unanswered.retain(|known| known.question.number != number);
+        ClosedQuestion::Unanswered
     }
 
     fn answers(&self) -> Vec<(QuestionNumber, Answer)> {
@@ -237,15 +282,15 @@ impl Ports for TaskPorts {
         if unanswered.is_empty() || (mark.is_some() && self.dialogue.no_answer.get() == mark) {
             return Vec::new();
         }
-        let numbers: Vec<QuestionNumber> = unanswered.iter().map(|question| question.number).collect();
+        let numbers: Vec<QuestionNumber> = unanswered.iter().map(|known| known.question.number).collect();
         let Ok(taken) = registry.take_answers(&self.id, &numbers) else { return Vec::new() };
         self.dialogue.no_answer.set(mark);
         let mut answers = Vec::new();
         for (number, StoredAnswer { option, text }) in taken {
-            let Some(index) = unanswered.iter().position(|question| question.number == number) else {
+            let Some(index) = unanswered.iter().position(|known| known.question.number == number) else {
                 continue;
             };
-            let question = unanswered.swap_remove(index);
+            let Unanswered { question, .. } = unanswered.swap_remove(index);
             let option = option.and_then(|position| question.options.into_iter().nth(position));
             answers.push((number, Answer { option: option.map(|option| option.id), text }));
         }

@@ -5,84 +5,33 @@
 //! [`DELIVER`]: a receiver may not answer, and a command may hang. One such process works in a state
 //! directory. It may be killed at any moment: an attempt is counted before it is made, so the next process
 //! makes another one. A receiver can therefore get a notification twice, with the same id.
+//!
+//! Notifications through one channel that come within a few seconds are sent as one; programs get the end of
+//! each task alone. Each is counted and settled by itself.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::sync::mpsc::{Sender, channel};
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::{self, Scope};
 use std::time::Duration;
 
-use delegator_domain::notification::{Channel, Subject};
-use delegator_domain::task::{EndCounts, EndKind, Member, TaskEnd, TaskId, TaskLocation, combined_end};
-use delegator_notify::{Failure, Notification, NotifiedTask, NotifiedWork, NotifySettings, SendError, send};
-use delegator_registry::{DeliveryOutcome, Registry, StoredNotification, Task, TaskFile};
+use delegator_domain::notification::{Channel, Subject, Topic};
+use delegator_notify::{MAX_MERGED, Notification, NotifySettings, SendError, send};
+use delegator_registry::{DeliveryOutcome, Registry, StoredNotification};
 
 use super::background_process::BackgroundProcess;
-use super::delivery_retry::RetryPolicy;
+use super::delivery_content::{DeliveryContent, Relevance, load, relevance};
+use super::delivery_policy::DeliveryPolicy;
+use crate::Engine;
 use crate::error::{EngineError, Result};
-use crate::shared::notifications::{Notifications, stored_settings};
-use crate::{Engine, Outbox};
-
-pub const DELIVER: &str = "deliver-notifications";
+use crate::shared::task_of_process::{DELIVER, record_delivery_process};
 
 const MAX_AT_ONCE: usize = 8;
-/// Notifications of each state that one call retries.
-const MAX_RETRIED: u32 = 10_000;
-/// How soon a notification that another process enqueued is noticed while this one waits.
+/// Notifications that are examined in one round.
+const MAX_EXAMINED: usize = 64;
+/// How soon a notification that another process enqueued is noticed while this one waits, and one that a
+/// person has on a screen is examined again.
 const POLL_INTERVAL: Duration = Duration::from_millis(500);
 
 static DELIVERY_PROCESS: BackgroundProcess = BackgroundProcess::new("start the delivery of notifications");
-
-/// What was not delivered: to be sent, and given up.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct UndeliveredNotifications {
-    pub pending: Vec<StoredNotification>,
-    pub failed: Vec<StoredNotification>,
-}
-
-impl Outbox<'_> {
-    /// Up to `limit` notifications of each kind that were not delivered.
-    pub fn undelivered(&self, limit: u32) -> Result<UndeliveredNotifications> {
-        let (pending, failed) = self.engine.query(|registry| registry.undelivered_notifications(limit))?;
-        Ok(UndeliveredNotifications { pending, failed })
-    }
-
-    /// Through the channels of these settings, now and with them. Returns how many.
-    pub fn retry(&self, notifications: &Notifications) -> Result<usize> {
-        let Some(mut registry) = self.engine.find_registry()? else { return Ok(0) };
-        let (pending, failed) = registry.undelivered_notifications(MAX_RETRIED)?;
-        let is_configured = |found: &StoredNotification| notifications.plan.channels.contains(&found.channel);
-        let found: Vec<StoredNotification> =
-            pending.into_iter().chain(failed).filter(is_configured).collect();
-        let settings = stored_settings(&notifications.settings)?;
-        let retried = registry.retry_notifications(&found, &settings, self.engine.now_ms())?;
-        start_delivery_if_due(self.engine, &registry)?;
-        Ok(retried)
-    }
-
-    /// Sends a notification about a task that does not exist through one channel, once.
-    pub fn send_test(
-        &self,
-        channel: Channel,
-        settings: &NotifySettings,
-        working_dir: &str,
-    ) -> Result<Result<(), SendError>> {
-        let facts = NotifiedTask {
-            id: TaskId::from_random(TaskLocation::Local, self.engine.system.random_bytes()?),
-            attempt: None,
-            end: EndKind::Completed,
-            title: "Test of notifications".to_owned(),
-            summary: Some("This is a test. No task has ended.".to_owned()),
-            failure: None,
-            working_dir: working_dir.to_owned(),
-            agent: "none".to_owned(),
-            labels: BTreeMap::new(),
-            ended_at_ms: self.engine.now_ms(),
-            duration_ms: Some(0),
-        };
-        let notification = Notification::new(&NotifiedWork::of_task(facts), 1, settings).into_test();
-        Ok(send(channel, settings, &notification, self.engine.now_ms()))
-    }
-}
 
 /// I/O errors are left to the next pass: they must not fail the call that triggered this one.
 pub(crate) fn start_delivery_if_due(engine: &Engine, registry: &Registry) -> Result<()> {
@@ -107,12 +56,14 @@ pub(crate) fn spawn_delivery_process(engine: &Engine) -> Result<()> {
     DELIVERY_PROCESS.spawn(engine, &[DELIVER])
 }
 
-pub fn deliver(engine: &Engine, policy: &RetryPolicy) -> Result<()> {
+pub fn deliver(engine: &Engine, policy: &DeliveryPolicy) -> Result<()> {
     let Some(mut registry) = engine.find_registry()? else { return Ok(()) };
     // A process that enqueues a notification while the lock is held starts no other: so look again after the
     // release.
     while registry.next_notification_at()?.is_some() {
         let Some(lock) = registry.dir().try_lock_delivery()? else { return Ok(()) };
+        // Without the record, a task may end the process, and the next one continues.
+        let _ = record_delivery_process(&lock);
         let delivered = deliver_all(engine, &mut registry, policy);
         // A child that is just being started has a copy of the descriptor, so closing it would not be enough.
         let _ = lock.unlock();
@@ -121,37 +72,42 @@ pub fn deliver(engine: &Engine, policy: &RetryPolicy) -> Result<()> {
     Ok(())
 }
 
-struct Delivery {
-    notification: StoredNotification,
-    number: u32,
-    next_delay_ms: i64,
+/// Notifications that are sent through one channel as one.
+struct DeliveryBatch {
+    channel: Channel,
+    settings: NotifySettings,
+    /// Whether others may be added.
+    is_merged: bool,
+    items: Vec<(StoredNotification, DeliveryContent)>,
 }
 
-type EndedDelivery = (Delivery, Result<(), SendError>);
+/// An attempt that has begun, with the number that it has for each notification.
+struct Delivery {
+    channel: Channel,
+    is_merged: bool,
+    answer_timeout_sec: Option<u64>,
+    next_delay_ms: i64,
+    notifications: Vec<(StoredNotification, u32)>,
+}
 
-fn deliver_all(engine: &Engine, registry: &mut Registry, policy: &RetryPolicy) -> Result<()> {
+type EndedDelivery = (usize, Result<(), SendError>);
+
+fn deliver_all(engine: &Engine, registry: &mut Registry, policy: &DeliveryPolicy) -> Result<()> {
     thread::scope(|scope| {
         let (sender, ended) = channel();
-        let mut in_flight = BTreeSet::new();
+        let mut round = Round { engine, registry, policy, in_flight: Vec::new(), begun: 0 };
         loop {
-            for notification in due(engine, registry, MAX_AT_ONCE + in_flight.len())? {
-                let key = key(&notification);
-                if in_flight.len() < MAX_AT_ONCE
-                    && !in_flight.contains(&key)
-                    && begin(engine, registry, policy, notification, scope, &sender)?
-                {
-                    in_flight.insert(key);
-                }
+            let held_until_ms = round.begin_all(scope, &sender)?;
+            let next_at_ms = round.registry.next_notification_at()?;
+            if next_at_ms.is_none() && round.in_flight.is_empty() {
+                return Ok(());
             }
-            let wait = match registry.next_notification_at()? {
-                None if in_flight.is_empty() => return Ok(()),
-                Some(at_ms) if in_flight.is_empty() => time_until(at_ms, engine.now_ms()),
+            let wait = match (held_until_ms, next_at_ms) {
+                (Some(at_ms), _) => time_until(at_ms, engine.now_ms()),
+                (None, Some(at_ms)) if round.in_flight.is_empty() => time_until(at_ms, engine.now_ms()),
                 _ => POLL_INTERVAL,
             };
-            if let Ok((delivery, result)) = ended.recv_timeout(wait) {
-                in_flight.remove(&key(&delivery.notification));
-                end(engine, registry, policy, delivery, result)?;
-            }
+            round.end_next(&ended, wait)?;
         }
     })
 }
@@ -164,125 +120,190 @@ fn time_until(at_ms: i64, now_ms: i64) -> Duration {
 fn due(engine: &Engine, registry: &Registry, limit: usize) -> Result<Vec<StoredNotification>> {
     let now_ms = engine.now_ms();
     let limit = u32::try_from(limit).unwrap_or(u32::MAX);
-    Ok(registry.due_notifications(now_ms, now_ms + RetryPolicy::LONGEST_DELAY_MS, limit)?)
+    Ok(registry.due_notifications(now_ms, now_ms + DeliveryPolicy::LONGEST_DELAY_MS, limit)?)
 }
 
-fn key(notification: &StoredNotification) -> (Subject, Channel) {
-    (notification.subject.clone(), notification.channel)
+fn key(notification: &StoredNotification) -> (&Subject, Topic, Channel) {
+    (&notification.subject, notification.topic, notification.channel)
 }
 
-/// Counts a delivery and makes it in a thread of its own; false if none is made.
-fn begin<'scope>(
-    engine: &Engine,
-    registry: &mut Registry,
-    policy: &RetryPolicy,
-    notification: StoredNotification,
-    scope: &'scope Scope<'scope, '_>,
-    sender: &Sender<EndedDelivery>,
-) -> Result<bool> {
-    let channel = notification.channel;
-    let now_ms = engine.now_ms();
-    if notification.attempts >= policy.max_attempts {
-        let error =
-            notification.last_error.clone().unwrap_or_else(|| "the delivery was interrupted".to_owned());
-        let failed = DeliveryOutcome::Failed { error };
-        registry.end_delivery(&notification, notification.attempts, &failed, now_ms)?;
-        return Ok(false);
+struct Round<'a> {
+    engine: &'a Engine,
+    registry: &'a mut Registry,
+    policy: &'a DeliveryPolicy,
+    in_flight: Vec<(usize, Delivery)>,
+    /// Numbers the attempts.
+    begun: usize,
+}
+
+impl Round<'_> {
+    /// Begins what is due. Returns when to look again at what is held back.
+    fn begin_all<'scope>(
+        &mut self,
+        scope: &'scope Scope<'scope, '_>,
+        sender: &Sender<EndedDelivery>,
+    ) -> Result<Option<i64>> {
+        let mut held_until_ms = None;
+        let mut hold = |at_ms: i64| held_until_ms = Some(held_until_ms.unwrap_or(i64::MAX).min(at_ms));
+        let poll_at_ms = self.engine.now_ms() + i64::try_from(POLL_INTERVAL.as_millis()).unwrap_or(0);
+        let mut batches: Vec<DeliveryBatch> = Vec::new();
+        for notification in due(self.engine, self.registry, MAX_EXAMINED)? {
+            if self.is_in_flight(&notification) {
+                continue;
+            }
+            match relevance(self.registry, &notification, self.engine.now_ms())? {
+                Relevance::Applies => self.add(notification, &mut batches)?,
+                Relevance::OnScreen => hold(poll_at_ms),
+                Relevance::Gone(reason) => self.settle(&notification, DeliveryOutcome::Dropped { reason })?,
+            }
+        }
+        for batch in batches {
+            let release_at_ms = self.release_at_ms(&batch)?;
+            if self.in_flight.len() >= MAX_AT_ONCE || self.is_busy(&batch) {
+                hold(poll_at_ms);
+            } else if release_at_ms > self.engine.now_ms() {
+                hold(release_at_ms);
+            } else {
+                self.begin(batch, scope, sender)?;
+            }
+        }
+        Ok(held_until_ms)
     }
-    let next_delay_ms = policy.delay_ms(notification.attempts + 1, random(engine)?);
-    let Some(number) = registry.begin_delivery(&notification, now_ms + next_delay_ms)? else {
-        return Ok(false);
-    };
-    let (settings, facts) = match load(registry, &notification) {
-        Ok(loaded) => loaded,
-        Err(error) => {
-            let failed = DeliveryOutcome::Failed { error: error.to_string() };
-            registry.end_delivery(&notification, number, &failed, now_ms)?;
-            return Ok(false);
-        }
-    };
-    let (delivery, sender) = (Delivery { notification, number, next_delay_ms }, sender.clone());
-    scope.spawn(move || {
-        let notification = Notification::new(&facts, number, &settings);
-        let result = send(channel, &settings, &notification, now_ms);
-        // The receiver is gone only if the process ends with an error.
-        let _ = sender.send((delivery, result));
-    });
-    Ok(true)
-}
 
-fn end(
-    engine: &Engine,
-    registry: &mut Registry,
-    policy: &RetryPolicy,
-    delivery: Delivery,
-    result: Result<(), SendError>,
-) -> Result<()> {
-    let Delivery { notification, number, next_delay_ms } = delivery;
-    let now_ms = engine.now_ms();
-    let outcome = match result {
-        Ok(()) => DeliveryOutcome::Delivered,
-        Err(error) => {
-            policy.after_failure(number, next_delay_ms, notification.created_at_ms, now_ms, error.to_string())
+    fn is_in_flight(&self, notification: &StoredNotification) -> bool {
+        let known = self.in_flight.iter().flat_map(|(_, delivery)| &delivery.notifications);
+        known.into_iter().any(|(known, _)| key(known) == key(notification))
+    }
+
+    /// Those that are merged are sent one after the other.
+    fn is_busy(&self, batch: &DeliveryBatch) -> bool {
+        let same = |delivery: &Delivery| delivery.is_merged && delivery.channel == batch.channel;
+        batch.is_merged && self.in_flight.iter().any(|(_, delivery)| same(delivery))
+    }
+
+    /// Adds a notification to those that are sent with it.
+    fn add(&mut self, notification: StoredNotification, batches: &mut Vec<DeliveryBatch>) -> Result<()> {
+        if notification.attempts >= self.policy.max_attempts {
+            let error =
+                notification.last_error.clone().unwrap_or_else(|| "the delivery was interrupted".to_owned());
+            return self.settle(&notification, DeliveryOutcome::Failed { error });
         }
-    };
-    Ok(registry.end_delivery(&notification, number, &outcome, now_ms)?)
+        let (settings, content) = match load(self.registry, &notification) {
+            Ok(loaded) => loaded,
+            Err(error) => {
+                return self.settle(&notification, DeliveryOutcome::Failed { error: error.to_string() });
+            }
+        };
+        let channel = notification.channel;
+        let is_merged = notification.topic != Topic::End || !settings.is_for_programs(channel);
+        let same = |batch: &&mut DeliveryBatch| {
+            is_merged
+                && batch.is_merged
+                && batch.items.len() < MAX_MERGED
+                && (batch.channel, &batch.settings) == (channel, &settings)
+        };
+        match batches.iter_mut().find(same) {
+            Some(batch) => batch.items.push((notification, content)),
+            None => {
+                batches.push(DeliveryBatch {
+                    channel,
+                    settings,
+                    is_merged,
+                    items: vec![(notification, content)],
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// Settles a notification without an attempt.
+    fn settle(&mut self, notification: &StoredNotification, outcome: DeliveryOutcome) -> Result<()> {
+        let now_ms = self.engine.now_ms();
+        Ok(self.registry.end_delivery(notification, notification.attempts, &outcome, now_ms)?)
+    }
+
+    fn release_at_ms(&self, batch: &DeliveryBatch) -> Result<i64> {
+        if !batch.is_merged {
+            return Ok(i64::MIN);
+        }
+        let now_ms = self.engine.now_ms();
+        let with_ends = !batch.settings.is_for_programs(batch.channel);
+        let since_ms = now_ms - self.policy.merge_window_ms();
+        let last_ms = self.registry.last_delivery(batch.channel, with_ends, since_ms, now_ms)?;
+        let created_ms = batch.items.iter().map(|(notification, _)| notification.created_at_ms).min();
+        Ok(self.policy.release_at_ms(created_ms.unwrap_or(now_ms).min(now_ms), last_ms))
+    }
+
+    /// Counts an attempt for each notification, and makes it in a thread of its own.
+    fn begin<'scope>(
+        &mut self,
+        batch: DeliveryBatch,
+        scope: &'scope Scope<'scope, '_>,
+        sender: &Sender<EndedDelivery>,
+    ) -> Result<()> {
+        let DeliveryBatch { channel, settings, is_merged, items } = batch;
+        let now_ms = self.engine.now_ms();
+        let attempts = items.iter().map(|(notification, _)| notification.attempts).max().unwrap_or(0);
+        let next_delay_ms = self.policy.delay_ms(attempts + 1, random(self.engine)?);
+        let (mut notifications, mut contents) = (Vec::new(), Vec::new());
+        for (notification, content) in items {
+            let begun = self.registry.begin_delivery(&notification, now_ms + next_delay_ms)?;
+            if let Some(number) = begun {
+                notifications.push((notification, number));
+                contents.push((content, number));
+            }
+        }
+        if notifications.is_empty() {
+            return Ok(());
+        }
+        let answer_timeout_sec = settings.answer_timeout_sec;
+        let delivery = Delivery { channel, is_merged, answer_timeout_sec, next_delay_ms, notifications };
+        self.begun += 1;
+        let number = self.begun;
+        self.in_flight.push((number, delivery));
+        let sender = sender.clone();
+        scope.spawn(move || {
+            let each =
+                contents.iter().map(|(content, number)| content.notification(*number, &settings, now_ms));
+            let result = send(channel, &settings, &Notification::merged(each.collect()), now_ms);
+            // The receiver is gone only if the process ends with an error.
+            let _ = sender.send((number, result));
+        });
+        Ok(())
+    }
+
+    /// Waits for the end of an attempt, at most this long, and records it.
+    fn end_next(&mut self, ended: &Receiver<EndedDelivery>, wait: Duration) -> Result<()> {
+        let Ok((number, result)) = ended.recv_timeout(wait) else { return Ok(()) };
+        let Some(at) = self.in_flight.iter().position(|(begun, _)| *begun == number) else { return Ok(()) };
+        let (_, delivery) = self.in_flight.swap_remove(at);
+        let now_ms = self.engine.now_ms();
+        for (notification, number) in &delivery.notifications {
+            let outcome = match &result {
+                Ok(()) => {
+                    if let (Topic::Question(question), Some(seconds)) =
+                        (notification.topic, delivery.answer_timeout_sec)
+                    {
+                        let until_ms = now_ms.saturating_add_unsigned(seconds.saturating_mul(1000));
+                        self.registry.prolong_question(&notification.task, question, until_ms)?;
+                    }
+                    DeliveryOutcome::Delivered
+                }
+                Err(error) => self.policy.after_failure(
+                    *number,
+                    delivery.next_delay_ms,
+                    notification.created_at_ms,
+                    now_ms,
+                    error.to_string(),
+                ),
+            };
+            self.registry.end_delivery(notification, *number, &outcome, now_ms)?;
+        }
+        Ok(())
+    }
 }
 
 fn random(engine: &Engine) -> Result<u32> {
     let [first, second, third, fourth, ..] = engine.system.random_bytes()?;
     Ok(u32::from_be_bytes([first, second, third, fourth]))
-}
-
-fn load(registry: &Registry, notification: &StoredNotification) -> Result<(NotifySettings, NotifiedWork)> {
-    let unreadable =
-        |source: std::io::Error| EngineError::Io { doing: "read the notification settings", source };
-    let bytes = registry.dir().task(&notification.task).read(TaskFile::Notify)?;
-    let bytes = bytes.ok_or_else(|| unreadable(std::io::ErrorKind::NotFound.into()))?;
-    let settings = serde_json::from_slice(&bytes).map_err(|error| unreadable(error.into()))?;
-    let facts = match &notification.subject {
-        Subject::Task(id) => registry.get(id)?.and_then(task_facts).map(NotifiedWork::of_task),
-        several => several_facts(several, registry.submitted_together(several)?),
-    };
-    facts.map(|facts| (settings, facts)).ok_or_else(|| EngineError::unknown(&notification.task))
-}
-
-/// What is known about an ended group or chain; `None` if no task of it is left.
-fn several_facts(subject: &Subject, tasks: Vec<Task>) -> Option<NotifiedWork> {
-    let members: Vec<Member> = tasks.iter().map(Member::from).collect();
-    let started_at_ms = tasks.iter().filter_map(|task| task.started_at_ms).min();
-    let ended_at_ms = tasks.iter().filter_map(|task| Some(task.ended.as_ref()?.at_ms)).max();
-    let duration_ms = started_at_ms.zip(ended_at_ms).and_then(|(start, end)| u64::try_from(end - start).ok());
-    let tasks: Vec<NotifiedTask> =
-        tasks.into_iter().filter(|task| !task.is_skipped()).filter_map(task_facts).collect();
-    (!tasks.is_empty()).then(|| NotifiedWork {
-        subject: subject.clone(),
-        end: combined_end(&members),
-        counts: EndCounts::of(&members),
-        duration_ms,
-        tasks,
-    })
-}
-
-fn task_facts(task: Task) -> Option<NotifiedTask> {
-    let ended = task.ended?;
-    let end = ended.end.kind(ended.verification);
-    let failure = match ended.end {
-        TaskEnd::Failed { kind, message, .. } => Some(Failure { kind: kind.name().to_owned(), message }),
-        TaskEnd::Completed | TaskEnd::Cancelled { .. } | TaskEnd::Timeout(_) => None,
-    };
-    let since_start = |started_at_ms: i64| u64::try_from(ended.at_ms - started_at_ms).ok();
-    Some(NotifiedTask {
-        id: task.id,
-        attempt: task.group.map(|member| member.attempt),
-        end,
-        title: task.title,
-        summary: ended.summary,
-        failure,
-        working_dir: task.working_dir,
-        agent: task.agent,
-        labels: task.labels,
-        ended_at_ms: ended.at_ms,
-        duration_ms: ended.ran_ms.or_else(|| task.started_at_ms.and_then(since_start)),
-    })
 }

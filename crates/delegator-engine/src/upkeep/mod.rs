@@ -7,8 +7,10 @@
 pub(crate) mod background_process;
 pub(crate) mod clean;
 pub(crate) mod delivery;
-pub(crate) mod delivery_retry;
+mod delivery_content;
+pub(crate) mod delivery_policy;
 pub(crate) mod leftovers;
+pub(crate) mod outbox;
 pub(crate) mod queue_pause;
 pub(crate) mod rescue;
 pub(crate) mod retention;

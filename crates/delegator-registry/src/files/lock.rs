@@ -24,7 +24,7 @@ use delegator_domain::task::TaskId;
 
 use super::durable;
 
-/// The lock of one task, held until this value is dropped or the process ends.
+/// A lock of one task, held until this value is dropped or the process ends.
 #[derive(Debug)]
 pub struct LockGuard {
     /// `None` once it is handed over.
@@ -79,6 +79,23 @@ pub(crate) fn try_claim(path: &Path, kind: ClaimKind) -> io::Result<Option<Workt
         Err(TryLockError::WouldBlock) => Ok(None),
         Err(TryLockError::Error(error)) => Err(error),
     }
+}
+
+/// Marks a task as shown to a person, like other processes at the same time. `None` if that is impossible:
+/// then the person gets a notification although the task is shown.
+pub(crate) fn mark_screen(path: &Path) -> Option<LockGuard> {
+    let file = durable::open_lock_file(path).ok()?;
+    // A check holds the lock for a moment.
+    let is_marked = || file.try_lock_shared().inspect_err(|_| std::thread::yield_now()).is_ok();
+    (0..MAX_TRIES).any(|_| is_marked()).then_some(LockGuard { file: Some(file) })
+}
+
+pub(crate) fn has_screen(path: &Path) -> bool {
+    let opened = durable::open_private(path, fs::OpenOptions::new().read(true).write(true));
+    let Ok(file) = opened else { return false };
+    let is_marked = matches!(file.try_lock(), Err(TryLockError::WouldBlock));
+    drop(LockGuard { file: Some(file) });
+    is_marked
 }
 
 #[derive(Debug)]

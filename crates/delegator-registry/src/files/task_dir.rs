@@ -71,6 +71,8 @@ named_enum! {
         Handles = "handles.jsonl",
         /// What the supervisor noted about its agent, append-only.
         SupervisorLog = "supervisor.jsonl",
+        /// Held, shared, by the commands that show the task to a person.
+        Screen = "screen.lock",
         /// How the notifications of the task are sent, until they are settled. Private: it contains the URL
         /// of the webhook.
         Notify = "notify.json",
@@ -327,6 +329,15 @@ impl TaskDir {
     pub fn try_claim_worktree(&self, kind: ClaimKind) -> Result<Option<WorktreeClaim>> {
         let path = self.file(TaskFile::WorktreeLock);
         lock::try_claim(&path, kind).map_err(RegistryError::file(&path, "lock"))
+    }
+
+    /// Marks the task as shown to a person, until the guard is dropped.
+    pub fn mark_screen(&self) -> Option<LockGuard> {
+        lock::mark_screen(&self.file(TaskFile::Screen))
+    }
+
+    pub fn is_on_screen(&self) -> bool {
+        lock::has_screen(&self.file(TaskFile::Screen))
     }
 
     /// Takes over the lock that the parent process handed over, or tries to take it.

@@ -74,6 +74,7 @@ impl Registry {
     /// spawned one.
     pub fn give_back(&mut self, id: &TaskId, nonce: &Nonce, now_ms: i64) -> Result<GiveBackOutcome> {
         let expected = Attempt::starting(nonce.clone());
+        let dir = self.dir.clone();
         let (outcome, ended) = self.write_with_reserve(|db| {
             let stored = match load_attempt(db, id, &expected)? {
                 Ok(stored) => stored,
@@ -81,14 +82,15 @@ impl Registry {
             };
             if let Some(cancel) = &stored.cancel {
                 let end = TaskEnd::Cancelled { reason: cancel.reason.clone() };
-                let ended = end_task(db, &stored, &Finish::bare(end), "cancelled before the start", now_ms)?;
+                let ended =
+                    end_task(db, &dir, &stored, &Finish::bare(end), "cancelled before the start", now_ms)?;
                 return Ok((GiveBackOutcome::Cancelled, ended));
             }
             if stored.starts >= MAX_STARTS {
                 let message = format!("{} supervisors were started and none of them ran", stored.starts);
                 let kind = FailureKind::SupervisorStartFailed;
                 let end = TaskEnd::Failed { kind, message, retry_at_ms: None };
-                let ended = end_task(db, &stored, &Finish::bare(end), kind.name(), now_ms)?;
+                let ended = end_task(db, &dir, &stored, &Finish::bare(end), kind.name(), now_ms)?;
                 return Ok((GiveBackOutcome::Failed { starts: stored.starts }, ended));
             }
             let change = Transition { from: State::Starting, to: State::Queued };
@@ -114,12 +116,13 @@ impl Registry {
     ) -> Result<Cas<Vec<Claim>>> {
         transition(attempt.state, finish.end.state())?;
         let finish = &self.sink.finish(finish);
+        let dir = self.dir.clone();
         let (outcome, ended) = self.write_with_reserve(|db| {
             let stored = match load_attempt(db, id, attempt)? {
                 Ok(stored) => stored,
                 Err(lost) => return Ok((Cas::Lost(lost), Vec::new())),
             };
-            let ended = end_task(db, &stored, finish, &cause(&finish.end), now_ms)?;
+            let ended = end_task(db, &dir, &stored, finish, &cause(&finish.end), now_ms)?;
             agent_pauses::pause_after(db, stored.seq, &finish.end, now_ms)?;
             let claims = claim::claim(db, promotion, claim::MAX_CLAIMS_PER_CALL, now_ms)?;
             Ok((Cas::Applied(claims), ended))

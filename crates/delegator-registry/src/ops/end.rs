@@ -15,6 +15,7 @@ use super::{messages, notifications, questions};
 use crate::error::Result;
 use crate::registry::{Registry, query_all};
 use crate::row::{self, StoredState};
+use crate::state_dir::StateDir;
 use crate::task::{CancelRequest, Finish, Tokens, follows_from, id_from};
 
 pub(crate) const AWAITING: &str = "SELECT id, follows, follows_on FROM tasks WHERE awaits = ?1 ORDER BY seq";
@@ -34,6 +35,7 @@ pub(crate) fn cause(end: &TaskEnd) -> String {
 /// removes their inputs.
 pub(crate) fn end_task(
     db: &Connection,
+    dir: &StateDir,
     stored: &StoredState,
     finish: &Finish,
     cause: &str,
@@ -41,7 +43,7 @@ pub(crate) fn end_task(
 ) -> rusqlite::Result<Vec<TaskId>> {
     let ended = record_end(db, stored, finish, cause, now_ms)?;
     // After all followers are settled: only then is it known whether the chain has ended.
-    notifications::enqueue(db, stored, finish.end.kind(finish.verification), now_ms)?;
+    notifications::enqueue_end(db, dir, stored, finish, now_ms)?;
     Ok(ended)
 }
 
@@ -147,6 +149,7 @@ impl Registry {
         now_ms: i64,
     ) -> Result<CancelOutcome> {
         let reason = self.sink.optional(reason);
+        let dir = self.dir.clone();
         let (outcome, ended) = self.write_with_reserve(|db| {
             let unchanged = |outcome| Ok((outcome, Vec::new()));
             let Some(stored) = row::load_state(db, id)? else { return unchanged(CancelOutcome::Unknown) };
@@ -162,7 +165,7 @@ impl Registry {
             let reason = reason.clone();
             if stored.state == State::Queued && !stored.is_remote {
                 let finish = Finish::bare(TaskEnd::Cancelled { reason });
-                let ended = end_task(db, &stored, &finish, "cancelled while queued", now_ms)?;
+                let ended = end_task(db, &dir, &stored, &finish, "cancelled while queued", now_ms)?;
                 return Ok((CancelOutcome::Cancelled, ended));
             }
             let end = TaskEnd::Cancelled { reason: reason.clone() };

@@ -5,7 +5,7 @@
 use delegator_domain::crash::{CrashPoint, crash_point};
 use rusqlite::Connection;
 
-use super::end::end_task;
+use super::end::record_end;
 use super::submit::{Submission, SubmitResult, end_submit, find_existing, insert};
 use crate::error::Result;
 use crate::files::task_dir::TaskFile;
@@ -66,7 +66,7 @@ fn insert_session(
     let sql = "UPDATE tasks SET thread_id = ?1, started_at_ms = ?2, imported_at_ms = ?3 WHERE seq = ?4";
     db.execute(sql, (&session.thread_id, session.started_at_ms, session.imported_at_ms, seq))?;
     let stored = row::load_state(db, &task.id)?.ok_or(rusqlite::Error::QueryReturnedNoRows)?;
-    end_task(db, &stored, finish, "imported", session.ended_at_ms)?;
+    record_end(db, &stored, finish, "imported", session.ended_at_ms)?;
     // The user who imports a session knows its result.
     db.execute("UPDATE tasks SET read_at_ms = ?1 WHERE seq = ?2", (session.ended_at_ms, seq))?;
     Ok(Ok(Submission { task: row::task_at(db, seq)?, replayed: false }))

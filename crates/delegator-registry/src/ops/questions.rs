@@ -8,10 +8,12 @@
 //! an answer is in a file until the supervisor has read it.
 
 use delegator_domain::crash::{CrashPoint, crash_point};
+use delegator_domain::notification::Topic;
 use delegator_domain::question::{Question, QuestionNumber, QuestionState};
 use delegator_domain::task::TaskId;
 use rusqlite::{Connection, OptionalExtension, Row, named_params};
 
+use super::notifications::enqueue_live;
 use crate::columns::{Column, record};
 use crate::compare_and_set::{Cas, Lost, Nonce};
 use crate::error::{RegistryError, Result};
@@ -81,7 +83,7 @@ impl Registry {
                 ":state": QuestionState::Open.name(),
             };
             row::insert(db, "questions", values)?;
-            Ok(Cas::Applied(()))
+            enqueue_live(db, stored, Topic::Question(question.number), None, now_ms).map(Cas::Applied)
         })
         .inspect(|_| crash_point(CrashPoint::QuestionAsked))
     }
@@ -144,15 +146,47 @@ impl Registry {
         state: QuestionState,
         now_ms: i64,
     ) -> Result<Cas<()>> {
-        let sql = "UPDATE questions SET state = ?3, closed_at_ms = ?4 WHERE task = ?1 AND number = ?2 AND state = 'open'";
+        self.close_open_until((id, number), nonce, state, i64::MAX, now_ms)
+    }
+
+    /// Closes a question as expired, unless it was prolonged beyond this time: then it stays open, and this is
+    /// lost.
+    pub fn expire_question(
+        &mut self,
+        id: &TaskId,
+        nonce: &Nonce,
+        number: QuestionNumber,
+        expires_at_ms: i64,
+        now_ms: i64,
+    ) -> Result<Cas<()>> {
+        self.close_open_until((id, number), nonce, QuestionState::Expired, expires_at_ms, now_ms)
+    }
+
+    fn close_open_until(
+        &mut self,
+        (id, number): (&TaskId, QuestionNumber),
+        nonce: &Nonce,
+        state: QuestionState,
+        until_ms: i64,
+        now_ms: i64,
+    ) -> Result<Cas<()>> {
+        let sql = "UPDATE questions SET state = ?3, closed_at_ms = ?4 WHERE task = ?1 AND number = ?2 AND state = 'open' \
+                   AND expires_at_ms <= ?5";
         let outcome = self.write_working(id, nonce, |db, stored| {
-            Ok(match db.execute(sql, (stored.seq, number.0, state.name(), now_ms))? {
+            Ok(match db.execute(sql, (stored.seq, number.0, state.name(), now_ms, until_ms))? {
                 0 => Cas::Lost(Lost { actual: Some(stored.state) }),
                 _ => Cas::Applied(()),
             })
         })?;
         crash_point(CrashPoint::QuestionClosed);
         Ok(outcome)
+    }
+
+    /// Keeps an open question open at least until a time.
+    pub fn prolong_question(&mut self, id: &TaskId, number: QuestionNumber, until_ms: i64) -> Result<()> {
+        let sql = "UPDATE questions SET expires_at_ms = ?3 WHERE task = (SELECT seq FROM tasks WHERE id = ?1) \
+                   AND number = ?2 AND state = 'open' AND expires_at_ms < ?3";
+        self.write(|db| db.execute(sql, (id.as_str(), number.0, until_ms)).map(drop))
     }
 
     /// The answers among these questions, unredacted. Removes the files with their texts.

@@ -13,6 +13,7 @@ use crate::compare_and_set::{Cas, Lost};
 use crate::error::Result;
 use crate::registry::{Registry, query_all};
 use crate::row::{self, StoredState};
+use crate::state_dir::StateDir;
 use crate::task::{Finish, RemoteRef, Task};
 
 /// What a provider reports about a task. Times are by the provider's clock, if it reports them.
@@ -64,6 +65,7 @@ impl Registry {
         if let RemoteReport::Ended { finish, .. } = &mut report {
             *finish = self.sink.finish(finish);
         }
+        let dir = self.dir.clone();
         let outcome = self.write_with_reserve(|db| {
             with_unfinished(db, id, |stored| {
                 let sql = "UPDATE tasks SET checked_at_ms = ?1, checks = checks + 1 WHERE seq = ?2";
@@ -75,7 +77,7 @@ impl Registry {
                     }
                     RemoteReport::Ended { finish, started_at_ms, at_ms } => {
                         let at_ms = possible_time(db, stored, at_ms.unwrap_or(now_ms), now_ms)?;
-                        end(db, stored, finish, *started_at_ms, at_ms)
+                        end(db, &dir, stored, finish, *started_at_ms, at_ms)
                     }
                 }
             })
@@ -130,6 +132,7 @@ fn begin(
 
 fn end(
     db: &Connection,
+    dir: &StateDir,
     stored: &StoredState,
     finish: &Finish,
     started_at_ms: Option<i64>,
@@ -143,5 +146,5 @@ fn end(
     };
     let stored = &StoredState { state, ..stored.clone() };
     // No task follows one that a provider runs.
-    end_task(db, stored, finish, &cause(&finish.end), now_ms).map(drop)
+    end_task(db, dir, stored, finish, &cause(&finish.end), now_ms).map(drop)
 }

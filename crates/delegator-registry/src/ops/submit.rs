@@ -263,6 +263,7 @@ pub(crate) fn insert(
         ":awaits": predecessor.map(|predecessor| predecessor.seq),
         ":worktree": worktree,
         ":notify": task.notify.as_ref().map(|notify| notify.plan.to_text()),
+        ":notify_later": task.notify.as_ref().map(|notify| notify.plan.later_events()),
         ":group_id": group.map(|member| member.group.as_str()),
         ":attempt": group.map(|member| member.attempt),
         ":submission": submission.map(Subject::id),

@@ -13,6 +13,7 @@ mod history;
 mod invariants;
 mod lifecycle;
 mod listing;
+mod live_notifications;
 mod messages;
 mod notification_subjects;
 mod notifications;

@@ -11,7 +11,11 @@ use crate::support::{World, begin, finish, new_task, slots};
 const ENDS: [EndKind; 4] = [EndKind::Completed, EndKind::Failed, EndKind::Cancelled, EndKind::Timeout];
 
 fn notifying(on: &[EndKind], each_task: bool) -> NewTask {
-    let plan = NotifyPlan { on: on.to_vec(), channels: vec![Channel::Webhook, Channel::Command], each_task };
+    let plan = NotifyPlan {
+        on: on.iter().map(|end| (*end).into()).collect(),
+        channels: vec![Channel::Webhook, Channel::Command],
+        each_task,
+    };
     NewTask { notify: Some(TaskNotify { plan, settings: b"{}".to_vec() }), ..new_task() }
 }
 

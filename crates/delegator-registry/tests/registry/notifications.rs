@@ -11,7 +11,11 @@ use crate::support::{World, begin, finish, new_task, slots, submit, working};
 const LATEST: i64 = 1_000_000;
 
 fn notifying(on: &[EndKind], channels: &[Channel]) -> NewTask {
-    let plan = NotifyPlan { on: on.to_vec(), channels: channels.to_vec(), each_task: false };
+    let plan = NotifyPlan {
+        on: on.iter().map(|end| (*end).into()).collect(),
+        channels: channels.to_vec(),
+        each_task: false,
+    };
     NewTask { notify: Some(TaskNotify { plan, settings: b"{}".to_vec() }), ..new_task() }
 }
 

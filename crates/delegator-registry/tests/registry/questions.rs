@@ -151,3 +151,39 @@ fn only_the_current_attempt_asks_and_closes() {
     assert!(matches!(closed, Cas::Lost(_)));
     assert_eq!(state(&registry, id, 1), QuestionState::Open);
 }
+
+#[test]
+fn a_question_that_was_prolonged_does_not_expire_at_its_first_time() {
+    let world = World::new();
+    let mut registry = world.registry();
+    let claim = working(&mut registry);
+    let (id, number) = (&claim.task.id, QuestionNumber(1));
+    ask(&mut registry, &claim, 1);
+    let expire = |registry: &mut Registry, known_ms| {
+        registry.expire_question(id, &claim.nonce, number, known_ms, 950).unwrap()
+    };
+    registry.prolong_question(id, number, 500).unwrap();
+    assert_eq!(registry.question(id, number).unwrap().unwrap().expires_at_ms, 900, "never earlier");
+    registry.prolong_question(id, number, 5_000).unwrap();
+    assert!(matches!(expire(&mut registry, 900), Cas::Lost(_)));
+    let prolonged = registry.question(id, number).unwrap().unwrap();
+    assert_eq!((prolonged.state, prolonged.expires_at_ms), (QuestionState::Open, 5_000));
+    assert_eq!(expire(&mut registry, 5_000), Cas::Applied(()));
+    registry.prolong_question(id, number, 9_000).unwrap();
+    assert_eq!(registry.question(id, number).unwrap().unwrap().expires_at_ms, 5_000, "it is closed");
+    assert!(matches!(answer(&mut registry, id, 1, &text("late")), AnswerOutcome::Closed(_)));
+}
+
+#[test]
+fn an_answer_and_the_end_of_the_time_do_not_both_count() {
+    let world = World::new();
+    let mut registry = world.registry();
+    let claim = working(&mut registry);
+    let id = &claim.task.id;
+    ask(&mut registry, &claim, 1);
+    registry.prolong_question(id, QuestionNumber(1), 5_000).unwrap();
+    assert!(matches!(answer(&mut registry, id, 1, &text("in time")), AnswerOutcome::Recorded(_)));
+    let expired = registry.expire_question(id, &claim.nonce, QuestionNumber(1), 5_000, 6_000).unwrap();
+    assert!(matches!(expired, Cas::Lost(_)));
+    assert_eq!(registry.take_answers(id, &[QuestionNumber(1)]).unwrap().len(), 1);
+}

@@ -40,6 +40,7 @@ pub(crate) struct LimitTimers {
     hard_at: Duration,
     warned_of_idle: bool,
     warned_of_hard: bool,
+    reported_silence: bool,
     /// `None` if only output counts as activity.
     sampler: Option<ActivitySampler>,
 }
@@ -53,6 +54,7 @@ impl LimitTimers {
             hard_at: limits.hard,
             warned_of_idle: false,
             warned_of_hard: false,
+            reported_silence: false,
             sampler: (!limits.only_output_counts).then(sampler),
         }
     }
@@ -60,6 +62,7 @@ impl LimitTimers {
     pub(crate) fn record_activity(&mut self, now: Duration) {
         self.last_activity = self.last_activity.max(now);
         self.warned_of_idle = false;
+        self.reported_silence = false;
     }
 
     pub(crate) fn exclude_pause(&mut self, gap: Duration) {
@@ -70,10 +73,10 @@ impl LimitTimers {
         }
     }
 
-    /// Whether the processor time is to be sampled: after some silence, and before the idle limit is
-    /// enforced.
+    /// Whether the processor time is to be sampled: after some silence, and before it is reported or the idle
+    /// limit is enforced.
     pub(crate) fn is_sample_due(&mut self, now: Duration) -> bool {
-        let is_expired = self.expired(now) == Some(LimitKind::Idle);
+        let is_expired = self.expired(now) == Some(LimitKind::Idle) || self.is_silence_due(now);
         let idle_time = self.idle_time(now);
         let Some(sampler) = &mut self.sampler else { return false };
         if idle_time < sampler.min_silence() {
@@ -103,6 +106,22 @@ impl LimitTimers {
 
     fn idle_at(&self) -> Duration {
         self.last_activity + self.limits.idle
+    }
+
+    /// Half of the idle limit without activity.
+    fn silent_at(&self) -> Duration {
+        self.last_activity + self.limits.idle / 2
+    }
+
+    fn is_silence_due(&self, now: Duration) -> bool {
+        !self.reported_silence && now >= self.silent_at()
+    }
+
+    /// Returns the time without activity and its limit, once for each silence.
+    pub(crate) fn silence(&mut self, now: Duration) -> Option<(Duration, Duration)> {
+        let is_due = self.is_silence_due(now);
+        self.reported_silence |= is_due;
+        is_due.then(|| (self.idle_time(now), self.limits.idle))
     }
 
     /// The limit that has expired; the earlier one if both have.
@@ -137,7 +156,8 @@ impl LimitTimers {
     }
 
     pub(crate) fn next_deadline(&self) -> Duration {
-        self.idle_at().min(self.hard_at)
+        let limit = self.idle_at().min(self.hard_at);
+        if self.reported_silence { limit } else { limit.min(self.silent_at()) }
     }
 }
 
@@ -228,6 +248,17 @@ mod tests {
         assert!(timers.warning(seconds(70)).is_some(), "quiet again");
         let mut short = self::timers(59, 59);
         assert_eq!(short.warning(seconds(58)), None);
+    }
+
+    #[test]
+    fn each_silence_of_half_the_idle_limit_is_reported_once() {
+        let mut timers = timers(10, 100);
+        assert_eq!((timers.silence(seconds(4)), timers.next_deadline()), (None, seconds(5)));
+        assert_eq!(timers.silence(seconds(6)), Some((seconds(6), seconds(10))));
+        assert_eq!((timers.silence(seconds(7)), timers.next_deadline()), (None, seconds(10)));
+        timers.record_activity(seconds(8));
+        assert_eq!((timers.silence(seconds(12)), timers.next_deadline()), (None, seconds(13)));
+        assert!(timers.silence(seconds(13)).is_some());
     }
 
     #[test]

@@ -12,8 +12,9 @@ mod supervise;
 pub use crate::ending::{EndSignal, EndingRecipe};
 pub use limits::{LimitWarning, Limits};
 pub use ports::{
-    ActionPhase, AgentAction, CancelRequest, LogAction, MessageOutcome, Percent, PercentSource, Ports,
-    QuestionEnd, RunResult, RunSpec, Snapshot, Stream, StreamSummary, VerificationResult, VerifySpec,
+    ActionPhase, AgentAction, CancelRequest, ClosedQuestion, LogAction, MessageOutcome, Percent,
+    PercentSource, Ports, QuestionEnd, RunResult, RunSpec, Snapshot, Stream, StreamSummary,
+    VerificationResult, VerifySpec,
 };
 pub use stream_store::omitted_bytes;
 pub use supervise::{changed_files, last_message, next_percent, redact_record, redacted_report, supervise};

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use delegator_domain::agents::AgentProtocol;
-use delegator_domain::budget::{Amounts, Budget, BudgetScope};
+use delegator_domain::budget::{Amounts, Budget, BudgetFinding, BudgetScope};
 use delegator_domain::message::{MessageNumber, QueuedMessage};
 use delegator_domain::question::{Answer, Question, QuestionNumber};
 use delegator_domain::redact::Redactor;
@@ -140,10 +140,9 @@ pub trait Ports {
     /// The agent waits for an answer, at most until `expires_ms`. The texts are redacted.
     fn on_question(&self, _question: &Question, _expires_ms: i64) {}
 
-    /// Closes a question that has no answer. Returns false if an answer came first: [`Ports::answers`]
-    /// returns it.
-    fn close_question(&self, _question: QuestionNumber, _reason: QuestionEnd) -> bool {
-        true
+    /// Closes a question that has no answer.
+    fn close_question(&self, _question: QuestionNumber, _reason: QuestionEnd) -> ClosedQuestion {
+        ClosedQuestion::Unanswered
     }
 
     /// The answers that were given since the last call. Called as often as [`Ports::cancel_requested`].
@@ -164,6 +163,12 @@ pub trait Ports {
 
     /// The agent reported, not before `after_ms`, that an action started or ended; `item` identifies it.
     fn on_action(&self, _item: &str, _action: AgentAction, _phase: ActionPhase, _after_ms: i64) {}
+
+    /// A budget is used to 80 %. Called for the first one only.
+    fn on_budget_near(&self, _finding: &BudgetFinding) {}
+
+    /// There was no activity for half of the idle limit. Called again only after some activity.
+    fn on_silence(&self, _quiet: Duration, _limit: Duration) {}
 
     /// The progress changed; called at most once a second. The texts are redacted.
     fn on_snapshot(&self, _snapshot: &Snapshot) {}
@@ -207,6 +212,15 @@ pub enum QuestionEnd {
     Expired,
     /// The agent no longer waits for it.
     Withdrawn,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ClosedQuestion {
+    Unanswered,
+    /// An answer came first: [`Ports::answers`] returns it.
+    Answered,
+    /// It did not expire: it was prolonged by this time.
+    Prolonged(Duration),
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]

@@ -10,7 +10,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use delegator_domain::task::TaskId;
-use delegator_engine::{DELIVER, ENCLOSE, Engine, Forked, PRUNE, RetryPolicy, SUPERVISE};
+use delegator_engine::{DELIVER, DeliveryPolicy, ENCLOSE, Engine, Forked, PRUNE, SUPERVISE};
 use delegator_registry::Nonce;
 
 use crate::commands::demo::SCRIPTED_AGENT;
@@ -75,16 +75,20 @@ fn deliver(process: &Process) -> Option<ExitCode> {
     if process.argv.len() != 2 {
         return None;
     }
-    exit_code(delegator_engine::deliver(&engine(process)?, &retry_policy(process)))
+    exit_code(delegator_engine::deliver(&engine(process)?, &delivery_policy(process)))
 }
 
-/// In a debug build, `MCP_DELEGATOR_TEST_RETRY_MS` is the time after the first attempt, for tests that must
-/// not wait.
-fn retry_policy(process: &Process) -> RetryPolicy {
-    let policy = RetryPolicy::default();
-    let given = process.variable("MCP_DELEGATOR_TEST_RETRY_MS").filter(|_| cfg!(debug_assertions));
-    match given.and_then(|text| text.parse().ok()) {
-        Some(ms) => RetryPolicy { first_delay: Duration::from_millis(ms), ..policy },
-        None => policy,
+/// In a debug build, two variables set the time after the first attempt and that in which notifications are
+/// collected, for tests that must not wait.
+fn delivery_policy(process: &Process) -> DeliveryPolicy {
+    let policy = DeliveryPolicy::default();
+    let given = |name| {
+        let text = process.variable(name).filter(|_| cfg!(debug_assertions))?;
+        text.parse().ok().map(Duration::from_millis)
+    };
+    DeliveryPolicy {
+        first_delay: given("MCP_DELEGATOR_TEST_RETRY_MS").unwrap_or(policy.first_delay),
+        merge_window: given("MCP_DELEGATOR_TEST_MERGE_MS").unwrap_or(policy.merge_window),
+        ..policy
     }
 }

@@ -1,14 +1,14 @@
-//! `notify`: the configured channels and the notifications that were not delivered; `--test` sends a test
-//! notification, `--retry` sends the others again.
+//! `notify`: the configured channels, the notifications that were not delivered and the last ones that were;
+//! `--test` sends a test notification, `--retry` sends what was not delivered again.
 //!
 //! A test is one attempt per channel, made by this process, so that its result is shown at once.
 
 use delegator_domain::notification::Channel;
-use delegator_engine::{Notifications, UndeliveredNotifications};
-use delegator_registry::StoredNotification;
+use delegator_engine::{ListedNotifications, Notifications, check_webhook_url};
 
 use crate::commands::local::tasks::notifications;
 use crate::commands::prelude::*;
+use crate::output::data::notification::{NotificationData, append_notifications};
 
 const RETRY_ADVICE: &str = "These keep the settings with which their tasks were submitted. After a correction, run: mcp-delegator notify --retry";
 const MAX_LISTED: u32 = 20;
@@ -33,6 +33,8 @@ pub struct NotifyOutput {
     pub pending_notifications: Vec<NotificationData>,
     /// Notifications that were given up, the newest first.
     pub failed_notifications: Vec<NotificationData>,
+    /// The last ones that were delivered or dropped, the newest first.
+    pub recent_notifications: Vec<NotificationData>,
 }
 
 #[serde_with::skip_serializing_none]
@@ -46,25 +48,8 @@ pub struct ChannelData {
     pub error: Option<String>,
 }
 
-#[derive(Debug, Clone, Serialize, JsonSchema)]
-pub struct NotificationData {
-    /// What has ended: `task`, `group` or `chain`
-    pub subject: &'static str,
-    /// The id of the task or the group; of a chain, that of its first task.
-    pub subject_id: String,
-    /// `command`, `webhook` or `desktop`
-    pub channel: &'static str,
-    pub attempt_count: u32,
-    /// When it ended.
-    pub created_at: UtcTime,
-    /// When the next attempt may begin; not of failed ones.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub next_attempt_at: Option<UtcTime>,
-    pub last_error: Option<String>,
-}
-
 pub const SPEC: CommandSpec = CommandSpec {
-    details: "Shows the configured channels and the notifications that were not delivered. With --test, sends a test notification and fails if a channel fails. With --retry, sends what was not delivered again with the current settings: a pending notification otherwise keeps those of the time when its task was submitted.",
+    details: "Shows the configured channels, the notifications that were not delivered and the last ones that were delivered or dropped. With --test, sends a test notification and fails if a channel fails. With --retry, sends what was not delivered again with the current settings: a pending notification otherwise keeps those of the time when its task was submitted.",
     shape: Shape::Show("delivery"),
     network: true,
     toolset: Toolset::Hidden,
@@ -83,18 +68,23 @@ pub const SPEC: CommandSpec = CommandSpec {
 pub fn run(context: &Context<'_>, input: Notify) -> Result<CommandOutput, AppError> {
     let engine = engine(context)?;
     let configured = notifications(context);
+    let is_used = input.test || input.retry;
+    if let Some(problem) = configured.as_ref().filter(|_| is_used).and_then(webhook_problem) {
+        return Err(AppError::new(ErrorCode::ConfigInvalid, format!("{problem}."))
+            .suggest("Correct notify.webhook or its format."));
+    }
     let retried_count = match (&configured, input.retry) {
         (Some(configured), true) => Some(engine.outbox().retry(configured)?),
         (None, true) => return Err(no_channel()),
         (_, false) => None,
     };
-    let UndeliveredNotifications { pending, failed } = engine.outbox().undelivered(MAX_LISTED)?;
-    let listed = |found: &[StoredNotification]| found.iter().map(NotificationData::of).collect();
+    let ListedNotifications { pending, failed, recent } = engine.outbox().notifications(MAX_LISTED)?;
     let mut data = NotifyOutput {
         retried_count,
         channels: Vec::new(),
-        pending_notifications: listed(&pending),
-        failed_notifications: listed(&failed),
+        pending_notifications: pending.iter().map(Into::into).collect(),
+        failed_notifications: failed.iter().map(Into::into).collect(),
+        recent_notifications: recent.iter().map(Into::into).collect(),
     };
     data.channels = match (&configured, input.test) {
         (Some(configured), true) => send_tests(context, &engine, configured)?,
@@ -126,6 +116,13 @@ fn untested(channel: Channel) -> ChannelData {
     ChannelData { channel: channel.name(), is_delivered: None, error: None }
 }
 
+/// Why the URL of the webhook cannot be one of a service with the configured format.
+pub fn webhook_problem(Notifications { settings, .. }: &Notifications) -> Option<String> {
+    let webhook = settings.webhook.as_ref()?;
+    let problem = check_webhook_url(webhook.format, &webhook.url).err()?;
+    Some(format!("notify.webhook does not fit notify.webhook_format: {problem}"))
+}
+
 fn no_channel() -> AppError {
     AppError::new(ErrorCode::ConfigInvalid, "No notification is configured.")
         .suggest("Set notify.command, notify.webhook or notify.desktop in the configuration file.")
@@ -142,38 +139,27 @@ fn test_error(channel: &ChannelData) -> AppError {
         .suggest("Correct notify in the configuration file, then run the test again.")
 }
 
-impl NotificationData {
-    fn of(found: &StoredNotification) -> NotificationData {
-        let is_pending = found.state == delegator_domain::notification::DeliveryState::Pending;
-        NotificationData {
-            subject: found.subject.kind().name(),
-            subject_id: found.subject.id().to_owned(),
-            channel: found.channel.name(),
-            attempt_count: found.attempts,
-            created_at: UtcTime::from_ms(found.created_at_ms),
-            next_attempt_at: is_pending.then(|| UtcTime::from_ms(found.due_at_ms)),
-            last_error: found.last_error.clone(),
-        }
-    }
-}
-
 impl CommandData for NotifyOutput {
     fn document(&self) -> Document {
-        let lists = [(&self.pending_notifications, "To be sent:"), (&self.failed_notifications, "Given up:")];
-        if self.channels.is_empty() && lists.iter().all(|(list, _)| list.is_empty()) {
+        let lists = [
+            ("To be sent:", &self.pending_notifications),
+            ("Given up:", &self.failed_notifications),
+            ("Recent:", &self.recent_notifications),
+        ];
+        if self.channels.is_empty() && lists.iter().all(|(_, list)| list.is_empty()) {
             return Document::titled("No notification is configured");
         }
         let channels = self.channels.iter().map(fact).collect();
-        let mut document = Document::titled("Notifications").block(Block::Facts(channels));
-        for (list, title) in lists.into_iter().filter(|(list, _)| !list.is_empty()) {
-            let columns = vec!["subject", "id", "channel", "attempts", "last error"];
-            let rows = list.iter().map(row).collect();
-            document = document.text(title).block(Block::Table { columns, rows });
-        }
-        let has_error = lists.iter().flat_map(|(list, _)| *list).any(|found| found.last_error.is_some());
+        let document = Document::titled("Notifications").block(Block::Facts(channels));
+        let document = lists
+            .into_iter()
+            .fold(document, |document, (title, list)| append_notifications(document, title, list));
+        let undelivered = self.pending_notifications.iter().chain(&self.failed_notifications);
         match self.retried_count {
             Some(count) => document.text(format!("{} sent again.", plural(count, "notification"))),
-            None if has_error => document.text(RETRY_ADVICE),
+            None if undelivered.into_iter().any(|found| found.last_error.is_some()) => {
+                document.text(RETRY_ADVICE)
+            }
             None => document,
         }
     }
@@ -186,14 +172,4 @@ fn fact(channel: &ChannelData) -> (String, String) {
         Some(false) => format!("test failed: {}", channel.error.as_deref().unwrap_or_default()),
     };
     (channel.channel.to_owned(), result)
-}
-
-fn row(found: &NotificationData) -> Vec<String> {
-    vec![
-        found.subject.to_owned(),
-        found.subject_id.clone(),
-        found.channel.to_owned(),
-        found.attempt_count.to_string(),
-        cell(found.last_error.as_ref()),
-    ]
 }

@@ -11,6 +11,7 @@ use jiff::Timestamp;
 use crate::commands::local::output_budget;
 use crate::commands::local::tasks::task_result;
 use crate::commands::prelude::*;
+use crate::output::data::notification::{NotificationData, append_notifications};
 use crate::output::data::stored_task::{self, RunTimes};
 use crate::output::data::task::{TaskResult, UnfinishedTask};
 use crate::output::data::warnings;
@@ -37,6 +38,9 @@ pub struct ShownTask {
     pub result: Option<TaskResult>,
     /// Of a task that has not ended.
     pub unfinished: Option<UnfinishedTask>,
+    /// The notifications about it, the oldest first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub notifications: Vec<NotificationData>,
     /// What can be done with the task now.
     pub next_commands: Vec<NextCommand>,
 }
@@ -88,6 +92,7 @@ pub fn run(context: &Context<'_>, input: TaskIdInput) -> Result<CommandOutput, A
         started_ts: task.started_at_ms.map(UtcTime::from_ms),
         completed_ts: has_ended.then(|| UtcTime::from_ms(times.ended_ms)),
         next_commands: next_commands(&task, &files, result.as_ref()),
+        notifications: engine.outbox().notifications_of(&task.id)?.iter().map(Into::into).collect(),
         unfinished: (!has_ended).then(|| UnfinishedTask::of(&task, &files, now_ms)),
         result,
     };
@@ -172,6 +177,7 @@ impl CommandData for ShownTask {
         let more = if ask.len() < self.ask.trim().len() { " …" } else { "" };
         document = document.quote("Asked:", format!("{ask}{more}"));
         let document = blocks.fold(document, Document::block);
+        let document = append_notifications(document, "Notifications:", &self.notifications);
         let fact = |next: &NextCommand| (next.shows.to_owned(), next.command.clone());
         document.text("Next:").block(Block::Facts(self.next_commands.iter().map(fact).collect()))
     }

@@ -42,6 +42,9 @@ impl BudgetWatch {
         let key = |finding: &BudgetFinding| (finding.level, finding.scope.clone(), finding.measure);
         for finding in &found {
             if self.findings.iter().all(|known| key(known) != key(finding)) {
+                if self.findings.is_empty() && finding.level == BudgetLevel::Near {
+                    run.ports.on_budget_near(finding);
+                }
                 self.findings.push(finding.clone());
             }
         }

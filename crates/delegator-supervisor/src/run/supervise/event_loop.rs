@@ -96,6 +96,7 @@ impl Run<'_> {
                 self.context.ports.on_warning(warning);
             }
             self.sample_activity(now);
+            self.report_silence(now);
             self.enforce_limits(now);
         }
         // The ending may have begun in this round.
@@ -183,6 +184,15 @@ impl Run<'_> {
         if self.limits.is_sample_due(now) {
             self.count_processes(now);
             self.limits.record_sample(now, self.process.usage.ticks);
+        }
+    }
+
+    fn report_silence(&mut self, now: Duration) {
+        // Output that is not read yet is activity.
+        if self.streams.is_drained
+            && let Some((quiet, limit)) = self.limits.silence(now)
+        {
+            self.context.ports.on_silence(quiet, limit);
         }
     }
 

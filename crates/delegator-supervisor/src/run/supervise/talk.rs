@@ -7,7 +7,7 @@ use delegator_domain::message::{Delivery, QueuedMessage};
 use delegator_domain::question::{Answer, AnswerOption, Question, QuestionNumber};
 
 use super::super::dialogue::Dialogue;
-use super::super::ports::{LogAction, MessageOutcome, QuestionEnd};
+use super::super::ports::{ClosedQuestion, LogAction, MessageOutcome, QuestionEnd};
 use super::RunContext;
 use super::run_ending::RunEnding;
 use super::salvage::Salvage;
@@ -152,12 +152,13 @@ impl Talk {
     }
 
     fn expire_questions(&mut self, now: Duration, run: &RunContext<'_>, ending: &mut RunEnding) {
-        let due = self.open_questions.iter().find(|question| now >= question.expires_at);
-        let Some(number) = due.map(|question| question.number) else { return };
-        if run.ports.close_question(number, QuestionEnd::Expired) {
-            self.answer(number, Answer::default(), run, ending);
-        } else {
-            self.pass_on_answers(run, ending);
+        let due = self.open_questions.iter_mut().find(|question| now >= question.expires_at);
+        let Some(question) = due else { return };
+        let number = question.number;
+        match run.ports.close_question(number, QuestionEnd::Expired) {
+            ClosedQuestion::Unanswered => self.answer(number, Answer::default(), run, ending),
+            ClosedQuestion::Answered => self.pass_on_answers(run, ending),
+            ClosedQuestion::Prolonged(by) => question.expires_at += by,
         }
     }
 

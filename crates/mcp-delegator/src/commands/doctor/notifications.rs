@@ -9,14 +9,17 @@ use delegator_registry::StoredNotification;
 
 use super::check::Check;
 use crate::commands::local::tasks::notifications;
+use crate::commands::notify::webhook_problem;
 use crate::commands::prelude::*;
 
 const NAME: &str = "notifications";
 const MAX_COUNTED: u32 = 1_000;
 
 pub fn checks(context: &Context<'_>) -> Vec<Check> {
-    let mut checks: Vec<Check> =
-        [program(context), secret(context), undelivered(context)].into_iter().flatten().collect();
+    let mut checks: Vec<Check> = [program(context), url(context), secret(context), undelivered(context)]
+        .into_iter()
+        .flatten()
+        .collect();
     if let Some(notifications) = notifications(context)
         && checks.is_empty()
     {
@@ -42,6 +45,11 @@ fn program(context: &Context<'_>) -> Option<Check> {
     })
 }
 
+fn url(context: &Context<'_>) -> Option<Check> {
+    let problem = webhook_problem(&notifications(context)?)?;
+    Some(Check::problem(NAME, ErrorCode::ConfigInvalid, problem, "Correct notify.webhook or its format."))
+}
+
 fn secret(context: &Context<'_>) -> Option<Check> {
     let path = context.config.settings.notify_webhook_secret_file.as_deref()?;
     if context.config.settings.notify_webhook.is_none() {
@@ -57,7 +65,7 @@ fn secret(context: &Context<'_>) -> Option<Check> {
 
 fn undelivered(context: &Context<'_>) -> Option<Check> {
     // An error here is one of the state directory, too, which reports it.
-    let found = engine(context).ok()?.outbox().undelivered(MAX_COUNTED).ok()?;
+    let found = engine(context).ok()?.outbox().notifications(MAX_COUNTED).ok()?;
     let is_retried = |notification: &&StoredNotification| notification.last_error.is_some();
     let retried: Vec<&StoredNotification> = found.pending.iter().filter(is_retried).collect();
     let last = found.failed.first().or(retried.first().copied())?;

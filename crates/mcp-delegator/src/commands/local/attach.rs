@@ -26,10 +26,10 @@ pub fn complete(context: &Context<'_>, started: Started) -> Result<CommandOutput
     let engine = engine(context)?;
     let deadline = timeout.map(|within| Instant::now() + within);
     let reattach = WaitHint::for_tasks(&ids);
+    let mut questions = QuestionPrompt::new(context, &engine, &ids);
     if timeout.is_none() {
         announce_paused_queue(context, &engine, &ids);
     }
-    let mut questions = QuestionPrompt::new(context, &engine, &ids);
     if let ([_, _, ..], WaitGoal::Any) = (ids.as_slice(), goal) {
         context.screen.attachment.set(Some(attached(context, &engine, reattach, ProgressBar::hidden())));
         tracing::debug!(tasks = ids.len(), "waiting for a task");

@@ -4,7 +4,7 @@
 use std::io;
 
 use delegator_domain::question::{Answer, AnswerOption, Question, QuestionKind, QuestionNumber};
-use delegator_engine::ConversationError;
+use delegator_engine::{ConversationError, OpenScreens};
 use delegator_registry::StoredQuestion;
 use indicatif::ProgressBar;
 use jiff::Timestamp;
@@ -29,11 +29,23 @@ pub struct QuestionPrompt<'a> {
     asked: Option<(TaskId, StoredQuestion)>,
     /// The beginning of that line.
     typed: Vec<u8>,
+    /// No notification is sent about what a person sees here.
+    _screens: Option<OpenScreens>,
 }
 
 impl<'a> QuestionPrompt<'a> {
     pub fn new(context: &'a Context<'a>, engine: &'a Engine, ids: &'a [TaskId]) -> QuestionPrompt<'a> {
-        QuestionPrompt { context, engine, ids, shown: Vec::new(), asked: None, typed: Vec::new() }
+        let is_shown = context.screen.presentation.shows_progress();
+        let screens = is_shown.then(|| engine.screens().open(ids));
+        QuestionPrompt {
+            context,
+            engine,
+            ids,
+            shown: Vec::new(),
+            asked: None,
+            typed: Vec::new(),
+            _screens: screens,
+        }
     }
 
     /// Whether the terminal waits for an answer, so that nothing else may be drawn on it.

@@ -15,6 +15,7 @@ use crate::commands::local::attempts::resolve_tasks;
 use crate::commands::prelude::*;
 use crate::output::data::conversation::{Conversation, MessagesData};
 use crate::output::data::group::GroupData;
+use crate::output::data::notification::NotificationData;
 use crate::output::data::status::{
     CloudTasks, EndedTask, ListedTask, QueuedTask, RunningTask, StatusCounts, StatusMeta, StatusSnapshot,
     Unread,
@@ -141,6 +142,7 @@ pub fn show(context: &Context<'_>, input: &Status, scope: &Scope) -> Result<Comm
         recently_completed: ended.collect(),
         groups,
         worktree: worktree_of_only(&engine, &wanted)?,
+        notifications: notifications_of_only(&engine, &wanted)?,
         all_tasks,
         not_listed: None,
         usage,
@@ -243,6 +245,14 @@ fn worktree_of_only(engine: &Engine, wanted: &OverviewRequest) -> Result<Option<
     let [only] = wanted.only.as_slice() else { return Ok(None) };
     let worktree = engine.worktrees().of(&engine.results().recorded_task(only)?)?;
     Ok(worktree.map(|worktree| worktree.path.display().to_string()))
+}
+
+fn notifications_of_only(
+    engine: &Engine,
+    wanted: &OverviewRequest,
+) -> Result<Vec<NotificationData>, AppError> {
+    let [only] = wanted.only.as_slice() else { return Ok(Vec::new()) };
+    Ok(engine.outbox().notifications_of(only)?.iter().map(Into::into).collect())
 }
 
 fn all_tasks(overview: &Overview, now_ms: i64) -> Vec<ListedTask> {

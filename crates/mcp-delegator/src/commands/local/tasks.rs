@@ -62,13 +62,17 @@ pub fn notifications(context: &Context<'_>) -> Option<Notifications> {
     let webhook = config.notify_webhook.as_ref().map(|url| Webhook {
         url: url.reveal().to_owned(),
         secret_file: config.notify_webhook_secret_file.clone(),
+        format: config.notify_webhook_format,
     });
-    let settings = NotifySettings::new(
-        config.notify_command.clone(),
-        webhook,
-        config.notify_template.clone(),
-        &context.process.environment,
-    );
+    let settings = NotifySettings {
+        answer_timeout_sec: Some(config.notified_answer_timeout.as_secs()),
+        ..NotifySettings::new(
+            config.notify_command.clone(),
+            webhook,
+            config.notify_template.clone(),
+            &context.process.environment,
+        )
+    };
     Some(Notifications { plan: config.notify_plan()?, settings })
 }
 

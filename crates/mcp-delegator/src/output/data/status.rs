@@ -12,6 +12,7 @@ use crate::output::data::agent_pauses::PauseData;
 use crate::output::data::chain::FollowsData;
 use crate::output::data::conversation::{Conversation, MessagesData};
 use crate::output::data::group::{GroupData, MemberData};
+use crate::output::data::notification::NotificationData;
 use crate::output::data::progress::Progress;
 use crate::output::data::stored_task::{RunTimes, end_name, seconds_since, state_names};
 use crate::output::data::task_line::TaskSections;
@@ -36,6 +37,9 @@ pub struct StatusSnapshot {
     pub groups: Vec<GroupData>,
     /// The directory in which the task works, in the status of one isolated task.
     pub worktree: Option<String>,
+    /// The notifications about the task, in the status of one task.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub notifications: Vec<NotificationData>,
     /// The tasks of the three lists, in this order and in one shape. Only on the command line.
     pub all_tasks: Option<Vec<ListedTask>>,
     /// Set by [`StatusSnapshot::follow_lists`].

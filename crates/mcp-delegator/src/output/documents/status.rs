@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use crate::output::command_data::CommandData;
 use crate::output::data::conversation::MessagesData;
 use crate::output::data::group::GroupData;
+use crate::output::data::notification::append_notifications;
 use crate::output::data::status::{
     CloudTasks, EndedTask, QueuedTask, RunningTask, StatusSnapshot, TaskDescription, Unread, WaitingFor,
 };
@@ -39,6 +40,7 @@ impl CommandData for StatusSnapshot {
             with_lines.filter(|(_, lines)| !lines.is_empty()).fold(document, |document, (task, lines)| {
                 document.quote(format!("Last lines of {}:", task.task_id), lines.join("\n"))
             });
+        let document = append_notifications(document, "Notifications:", &self.notifications);
         let is_empty = self.descriptions().next().is_none() && self.cloud.is_none();
         document
             .with(self.usage.as_ref(), |document, usage| usage.append_to(document))

@@ -1,4 +1,5 @@
-//! Decides what follows an attempt to deliver a notification: another one later, or none. Pure.
+//! Decides what follows an attempt to deliver a notification: another one later, or none; and how long
+//! notifications are collected. Pure.
 
 use std::time::Duration;
 
@@ -9,27 +10,34 @@ const LONGEST: Duration = Duration::from_secs(30 * 60);
 /// Jitter: up to this part less or more.
 const JITTER: f64 = 0.2;
 
-/// How often and how long a notification is tried: with the default 10 times, over about 43 minutes.
+/// Notifications that come together are one.
+const COLLECT_MS: i64 = 300;
+
+/// How often and how long a notification is tried: with the default 10 times, over about 43 minutes; and how
+/// many become one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct RetryPolicy {
+pub struct DeliveryPolicy {
     /// The time after the first attempt; each further one doubles it.
     pub first_delay: Duration,
     pub max_attempts: u32,
     /// Older notifications are tried once.
     pub max_age: Duration,
+    /// After a delivery, the next ones are collected for this time.
+    pub merge_window: Duration,
 }
 
-impl Default for RetryPolicy {
-    fn default() -> RetryPolicy {
-        RetryPolicy {
+impl Default for DeliveryPolicy {
+    fn default() -> DeliveryPolicy {
+        DeliveryPolicy {
             first_delay: Duration::from_secs(5),
             max_attempts: 10,
             max_age: Duration::from_secs(24 * 60 * 60),
+            merge_window: Duration::from_secs(10),
         }
     }
 }
 
-impl RetryPolicy {
+impl DeliveryPolicy {
     pub(super) const LONGEST_DELAY_MS: i64 = 2 * LONGEST.as_millis() as i64;
 
     /// The time between this attempt, counted from 1, and the next. `random` is any random number.
@@ -40,7 +48,17 @@ impl RetryPolicy {
         i64::try_from(delay.mul_f64(factor).as_millis()).unwrap_or(Self::LONGEST_DELAY_MS)
     }
 
-    /// The outcome of an attempt that failed. `next_delay_ms` was drawn with [`RetryPolicy::delay_ms`].
+    pub(super) fn merge_window_ms(&self) -> i64 {
+        i64::try_from(self.merge_window.as_millis()).unwrap_or(Self::LONGEST_DELAY_MS)
+    }
+
+    /// When collected notifications are sent, of which the first was created then.
+    pub(super) fn release_at_ms(&self, created_at_ms: i64, last_delivery_ms: Option<i64>) -> i64 {
+        let after_last = last_delivery_ms.map_or(i64::MIN, |last_ms| last_ms + self.merge_window_ms());
+        after_last.max(created_at_ms + COLLECT_MS)
+    }
+
+    /// The outcome of an attempt that failed. `next_delay_ms` was drawn with [`DeliveryPolicy::delay_ms`].
     pub(super) fn after_failure(
         &self,
         attempt: u32,
@@ -65,20 +83,28 @@ mod tests {
 
     #[test]
     fn delays_double_and_vary_by_a_fifth() {
-        let policy = RetryPolicy::default();
+        let policy = DeliveryPolicy::default();
         let shortest: Vec<i64> = (1..=4).map(|attempt| policy.delay_ms(attempt, 0)).collect();
         let longest: Vec<i64> = (1..=4).map(|attempt| policy.delay_ms(attempt, u32::MAX)).collect();
         assert_eq!(shortest, [4_000, 8_000, 16_000, 32_000]);
         assert_eq!(longest, [6_000, 12_000, 24_000, 48_000]);
-        assert!(policy.delay_ms(u32::MAX, u32::MAX) <= RetryPolicy::LONGEST_DELAY_MS);
+        assert!(policy.delay_ms(u32::MAX, u32::MAX) <= DeliveryPolicy::LONGEST_DELAY_MS);
         let total_ms: i64 =
             (1..policy.max_attempts).map(|attempt| policy.delay_ms(attempt, u32::MAX / 2)).sum();
         assert_eq!(total_ms / 60_000, 42, "about 43 minutes");
     }
 
     #[test]
+    fn the_first_is_sent_at_once_and_the_next_ones_ten_seconds_later() {
+        let policy = DeliveryPolicy::default();
+        assert_eq!(policy.release_at_ms(5_000, None), 5_000 + COLLECT_MS);
+        assert_eq!(policy.release_at_ms(7_000, Some(5_500)), 15_500);
+        assert_eq!(policy.release_at_ms(15_400, Some(5_500)), 15_400 + COLLECT_MS);
+    }
+
+    #[test]
     fn attempts_and_age_are_bounded() {
-        let policy = RetryPolicy::default();
+        let policy = DeliveryPolicy::default();
         let after = |attempt, now_ms| policy.after_failure(attempt, 500, 1_000, now_ms, "x".to_owned());
         let (retry, failed) = (
             |at_ms| DeliveryOutcome::Retry { at_ms, error: "x".to_owned() },
