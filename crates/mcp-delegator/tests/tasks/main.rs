@@ -18,6 +18,7 @@ mod history;
 mod idle_agents;
 mod interrupted_writes;
 mod lifecycle;
+mod live_notifications;
 mod lost_supervisors;
 mod nesting;
 mod notifications;

@@ -29,7 +29,7 @@ fn stage(notify: &str) -> Stage {
 }
 
 /// The processes that deliver the notifications of a stage.
-fn delivery_processes(stage: &Stage) -> Vec<i32> {
+pub(crate) fn delivery_processes(stage: &Stage) -> Vec<i32> {
     let home = format!("MCP_DELEGATOR_HOME={}\0", stage.root().join("home/state").display());
     let contains = |path: String, text: &str| {
         let bytes = std::fs::read(path).unwrap_or_default();
@@ -43,14 +43,14 @@ fn delivery_processes(stage: &Stage) -> Vec<i32> {
     pids().into_iter().filter(is_ours).collect()
 }
 
-fn listed(stage: &Stage, kind: &str) -> Vec<Value> {
+pub(crate) fn listed(stage: &Stage, kind: &str) -> Vec<Value> {
     stage.run_json(&["notify"])["data"][format!("{kind}_notifications")].as_array().unwrap().clone()
 }
 
 /// A request and the status that was answered.
-struct Received {
-    head: String,
-    body: Value,
+pub(crate) struct Received {
+    pub(crate) head: String,
+    pub(crate) body: Value,
     status: u16,
 }
 
@@ -69,7 +69,7 @@ fn receive(address: SocketAddr) -> Receiver<Received> {
     received
 }
 
-fn answer(mut stream: TcpStream, status: u16) -> Received {
+pub(crate) fn answer(mut stream: TcpStream, status: u16) -> Received {
     let mut reader = BufReader::new(stream.try_clone().unwrap());
     let mut head = String::new();
     while !head.ends_with("\r\n\r\n") {
