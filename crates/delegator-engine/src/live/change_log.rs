@@ -10,13 +10,13 @@ use std::sync::Arc;
 
 use super::state::{LiveChange, LiveOverall, LiveState};
 
-/// Half a minute of a hundred changes a second.
-pub(super) const CAPACITY: usize = 4_096;
+/// More than the tasks that are shown, so that one change of each of them fits.
+pub(super) const CAPACITY: usize = 8_192;
 
 /// The place of a reader in the changes of one process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Cursor {
-    /// Another process counts anew, so its changes are others.
+    /// A number of the process: the changes of another one are others.
     pub(super) log: u64,
     /// The last change that the reader knows.
     pub revision: u64,
@@ -48,8 +48,8 @@ pub enum Update {
         cursor: Cursor,
     },
     Changes {
-        /// In their order, each with the place after it; of several changes of one task only the last, which has
-        /// the others.
+        /// In their order, each with the place after it. Of several changes of one task there is only the last:
+        /// it has the whole task.
         changes: Vec<(Cursor, LiveChange)>,
         /// As it is after them.
         overall: Arc<LiveOverall>,

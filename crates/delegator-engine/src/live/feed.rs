@@ -1,7 +1,6 @@
 //! One thread that keeps the live view of a process up to date while it has readers.
 //!
-//! However many readers there are, there is one thread and one connection, and a change is read once. The
-//! thread ends with the last reader; the next reader starts another, which continues the same log.
+//! However many readers there are, there is one thread, and a change is read once. The thread ends with the last reader; the next reader starts another, which continues the same log.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -9,14 +8,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::change_log::{Cursor, Update};
-use super::model::LiveModel;
+use super::model::{LiveModel, TaskReader};
 use crate::Engine;
 use crate::error::{EngineError, Result};
 
 /// How often the progress of running tasks is read, which the registry does not announce.
 const PROGRESS_INTERVAL: Duration = Duration::from_millis(500);
-/// The thread rests at least this long after it has read the tasks, and nine times as long as it has read: with
-/// many changes of many tasks it uses a tenth of a processor.
+/// The thread rests at least this long after it has read the tasks, and nine times as long as that took, so that it
+/// uses a tenth of a processor at most, unless reading takes longer than a ninth of the longest rest.
 const MIN_REST: Duration = Duration::from_millis(50);
 const MAX_REST: Duration = Duration::from_secs(1);
 const READS_PER_REST: u32 = 9;
@@ -64,7 +63,8 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl LiveFeed {
     pub fn new(engine: Engine) -> Result<LiveFeed> {
-        let model = Mutex::new(LiveModel::new(engine.clone())?);
+        let [a, b, c, d, e, f, g, h, ..] = engine.random_bytes()?;
+        let model = Mutex::new(LiveModel::new(u64::from_be_bytes([a, b, c, d, e, f, g, h])));
         Ok(LiveFeed { shared: Arc::new(Shared { engine, model, readers: Mutex::default() }) })
     }
 
@@ -104,30 +104,55 @@ impl Drop for LiveReader {
     }
 }
 
+struct ThreadEnd<'a>(&'a Shared);
+
+impl Drop for ThreadEnd<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            lock(&self.0.readers).has_thread = false;
+        }
+    }
+}
+
 impl Shared {
     fn run(&self) {
-        while let Err(error) = self.engine.waits().for_changes(PROGRESS_INTERVAL, || self.step()) {
-            lock(&self.model).fail(error.to_string());
-            self.wake_all();
+        // Also after a panic: the next reader starts another thread.
+        let _end = ThreadEnd(self);
+        let mut tasks = TaskReader::new(self.engine.clone());
+        while let Err(error) = self.engine.waits().for_live_view(PROGRESS_INTERVAL, || self.step(&mut tasks))
+        {
+            if lock(&self.model).fail(error.to_string()) {
+                self.wake_all();
+            }
             self.engine.sleep(MAX_REST);
         }
     }
 
     /// False if there is no reader left.
-    fn step(&self) -> Result<bool> {
-        {
-            let mut readers = lock(&self.readers);
-            if readers.wakes.is_empty() {
-                readers.has_thread = false;
-                return Ok(false);
-            }
+    fn step(&self, tasks: &mut TaskReader) -> Result<bool> {
+        if self.is_unread() {
+            return Ok(false);
         }
         let before = Instant::now();
-        if lock(&self.model).refresh()? {
-            self.wake_all();
-            self.engine.sleep((before.elapsed() * READS_PER_REST).clamp(MIN_REST, MAX_REST));
+        if let Some(state) = tasks.read()? {
+            let took = before.elapsed();
+            if lock(&self.model).set(state) {
+                self.wake_all();
+            }
+            self.engine.sleep((took * READS_PER_REST).clamp(MIN_REST, MAX_REST));
         }
         Ok(true)
+    }
+
+    /// Whether there is no reader; then the thread ends.
+    fn is_unread(&self) -> bool {
+        let mut readers = lock(&self.readers);
+        let is_unread = readers.wakes.is_empty();
+        if is_unread {
+            lock(&self.model).rest();
+            readers.has_thread = false;
+        }
+        is_unread
     }
 
     fn wake_all(&self) {

@@ -10,4 +10,4 @@ mod model;
 pub(crate) mod state;
 
 #[cfg(all(test, debug_assertions))]
-pub(crate) use model::LiveModel;
+pub(crate) use model::{LiveModel, TaskReader};

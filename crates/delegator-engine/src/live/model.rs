@@ -12,68 +12,84 @@ use crate::error::Result;
 use crate::shared::connection_pool::PooledConnection;
 
 /// Tasks leave the list a day after their end, which nothing announces.
-const LONGEST_UNREAD: Duration = Duration::from_secs(30);
+const LONGEST_KNOWN: Duration = Duration::from_secs(30);
 
+/// Reads the tasks when they may have changed.
 #[derive(Debug)]
-pub(crate) struct LiveModel {
+pub(crate) struct TaskReader {
     engine: Engine,
     /// `None` until the registry exists.
     registry: Option<PooledConnection>,
+    /// The change mark of the registry when the tasks were read, when that was, and whether they change by themselves.
+    last: Option<(ChangeMark, Instant, bool)>,
+}
+
+impl TaskReader {
+    pub(crate) fn new(engine: Engine) -> TaskReader {
+        TaskReader { engine, registry: None, last: None }
+    }
+
+    /// The tasks, if they may be others than the last time.
+    pub(crate) fn read(&mut self) -> Result<Option<LiveState>> {
+        if self.registry.as_ref().is_none_or(|registry| !registry.is_current()) {
+            self.registry = self.engine.find_registry()?;
+            self.last = None;
+        }
+        let Some(registry) = &self.registry else { return Ok(Some(LiveState::default())) };
+        // Before the tasks are read, so that a change meanwhile is noticed the next time.
+        let mark = registry.change_mark()?;
+        let is_known = |(known, at, changes): &(ChangeMark, Instant, bool)| {
+            *known == mark && at.elapsed() < LONGEST_KNOWN && !changes
+        };
+        if self.last.as_ref().is_some_and(is_known) {
+            return Ok(None);
+        }
+        let state = LiveState::read(&self.engine, registry)?;
+        self.last = Some((mark, Instant::now(), state.changes_by_itself()));
+        Ok(Some(state))
+    }
+}
+
+/// What readers are told: the state that was read last, and the changes that led to it.
+#[derive(Debug)]
+pub(crate) struct LiveModel {
     state: Arc<LiveState>,
     log: ChangeLog,
-    /// The change mark of the registry when the state was read, and when that was; `None` before the first time.
-    read: Option<(Option<ChangeMark>, Instant)>,
+    /// Whether the state is that of now; not before it is read, and not while there is no reader.
+    is_current: bool,
 }
 
 impl LiveModel {
-    pub(crate) fn new(engine: Engine) -> Result<LiveModel> {
-        let [a, b, c, d, e, f, g, h, ..] = engine.random_bytes()?;
-        Ok(LiveModel::with_log(engine, u64::from_be_bytes([a, b, c, d, e, f, g, h])))
-    }
-
-    pub(crate) fn with_log(engine: Engine, number: u64) -> LiveModel {
-        let log = ChangeLog::new(number);
-        LiveModel { engine, registry: None, state: Arc::default(), log, read: None }
-    }
-
-    /// Reads the tasks if they may have changed; returns whether they have.
-    pub(crate) fn refresh(&mut self) -> Result<bool> {
-        if self.registry.as_ref().is_none_or(|registry| !registry.is_current()) {
-            self.registry = self.engine.find_registry()?;
-            self.read = None;
-        }
-        let Some(registry) = &self.registry else { return Ok(self.set(LiveState::default(), None)) };
-        // Before the tasks are read, so that a change meanwhile is noticed the next time.
-        let mark = registry.change_mark()?;
-        let is_known = self.read.as_ref().is_some_and(|(known, at)| {
-            *known == Some(mark) && at.elapsed() < LONGEST_UNREAD && !self.state.changes_by_itself()
-        });
-        if is_known {
-            return Ok(false);
-        }
-        let state = LiveState::read(&self.engine, registry)?;
-        Ok(self.set(state, Some(mark)))
+    pub(crate) fn new(log: u64) -> LiveModel {
+        LiveModel { state: Arc::default(), log: ChangeLog::new(log), is_current: false }
     }
 
     /// Shows the tasks as they were, and why they could not be read.
-    pub(super) fn fail(&mut self, problem: String) {
+    pub(super) fn fail(&mut self, problem: String) -> bool {
         let overall = LiveOverall { problem: Some(problem), ..(*self.state.overall).clone() };
-        self.set(LiveState { overall: Arc::new(overall), ..(*self.state).clone() }, None);
+        self.set(LiveState { overall: Arc::new(overall), ..(*self.state).clone() })
     }
 
-    fn set(&mut self, state: LiveState, mark: Option<ChangeMark>) -> bool {
+    /// Returns whether there is something to tell.
+    pub(crate) fn set(&mut self, state: LiveState) -> bool {
         let changes = self.state.changes_to(&state);
-        let has_changed = !changes.is_empty() || self.read.is_none();
+        let has_news = !changes.is_empty() || !self.is_current;
         changes.into_iter().for_each(|change| self.log.push(change));
         self.state = Arc::new(state);
-        self.read = Some((mark, Instant::now()));
-        has_changed
+        self.is_current = true;
+        has_news
+    }
+
+    /// No reader is left, so the state grows old.
+    pub(super) fn rest(&mut self) {
+        self.is_current = false;
     }
 
     /// What a reader at this place has to learn; `None` if that is nothing.
     pub(crate) fn update(&self, cursor: Option<Cursor>) -> Option<Update> {
-        // Nothing is known yet.
-        self.read.as_ref()?;
+        if !self.is_current {
+            return None;
+        }
         match cursor.map(|cursor| self.log.after(cursor)) {
             Some(Some(changes)) if changes.is_empty() => None,
             Some(Some(changes)) => Some(Update::Changes {

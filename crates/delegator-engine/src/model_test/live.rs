@@ -3,7 +3,7 @@
 use delegator_registry::Registry;
 
 use super::invariants::{CheckResult, ensure};
-use crate::live::LiveModel;
+use crate::live::{LiveModel, TaskReader};
 use crate::{Cursor, Engine, LiveState, Update};
 
 /// How many steps the slow reader lets pass.
@@ -11,6 +11,7 @@ const SLOW_STEPS: usize = 40;
 
 #[derive(Debug)]
 pub(super) struct LiveCheck {
+    tasks: TaskReader,
     model: LiveModel,
     quick: Reader,
     slow: Reader,
@@ -39,13 +40,13 @@ impl Reader {
 
 impl LiveCheck {
     pub(super) fn new(engine: &Engine) -> LiveCheck {
-        // Its own random number would change the plan of a seed.
-        let model = LiveModel::with_log(engine.clone(), 1);
-        LiveCheck { model, quick: Reader::default(), slow: Reader::default() }
+        let (tasks, model) = (TaskReader::new(engine.clone()), LiveModel::new(1));
+        LiveCheck { tasks, model, quick: Reader::default(), slow: Reader::default() }
     }
 
     pub(super) fn check(&mut self, engine: &Engine, observer: &Registry, step: usize) -> CheckResult {
-        self.model.refresh().map_err(|error| format!("the live view: {error}"))?;
+        let read = self.tasks.read().map_err(|error| format!("the live view: {error}"))?;
+        read.map(|state| self.model.set(state));
         let stored = LiveState::read(engine, observer).map_err(|error| error.to_string())?;
         let reads_slowly = step.is_multiple_of(SLOW_STEPS);
         for reader in [Some(&mut self.quick), reads_slowly.then_some(&mut self.slow)].into_iter().flatten() {

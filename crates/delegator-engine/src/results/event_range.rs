@@ -37,8 +37,8 @@ pub struct EventRange {
 }
 
 impl Results<'_> {
-    /// Up to `limit` complete lines after `place`, without those up to number `skip`, and at most about
-    /// `max_bytes` of them.
+    /// Up to `limit` lines after `place`, without those up to number `skip`, and at most about
+    /// `max_bytes` of them. The last line need not be complete if the task has ended.
     pub fn event_range(
         &self,
         id: &TaskId,
@@ -48,9 +48,11 @@ impl Results<'_> {
         max_bytes: usize,
     ) -> Result<EventRange> {
         let Some(dir) = self.task_dir(id)? else { return Ok(EventRange::default()) };
+        // Before the file is read, so that everything that was written before the end is in it.
+        let has_ended = self.recorded_task(id)?.state.is_terminal();
         let failed = EngineError::io("read the events of the task");
         match File::open(dir.file(TaskFile::Events)) {
-            Ok(file) => read_range(file, place, skip, limit, max_bytes).map_err(failed),
+            Ok(file) => read_range(file, place, skip, limit, max_bytes, has_ended).map_err(failed),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
                 Ok(EventRange { end: place, ..EventRange::default() })
             }
@@ -65,6 +67,7 @@ fn read_range(
     skip: u64,
     limit: usize,
     max_bytes: usize,
+    has_ended: bool,
 ) -> std::io::Result<EventRange> {
     let metadata = file.metadata()?;
     let identity = Some((metadata.dev(), metadata.ino()));
@@ -78,9 +81,11 @@ fn read_range(
     loop {
         line.clear();
         let read = reader.read_until(b'\n', &mut line)?;
-        // The rest is still being written.
-        if line.pop() != Some(b'\n') {
-            return Ok(range);
+        match line.pop_if(|last| *last == b'\n') {
+            Some(_) => {}
+            None if has_ended && !line.is_empty() => {}
+            // The rest is still being written.
+            None => return Ok(range),
         }
         if range.events.len() >= limit || (size > 0 && size + read > max_bytes) {
             return Ok(EventRange { has_more: true, ..range });
@@ -104,7 +109,7 @@ mod tests {
     fn range(text: &str, place: EventPlace, skip: u64, limit: usize, max_bytes: usize) -> EventRange {
         let mut file = tempfile::tempfile().unwrap();
         file.write_all(text.as_bytes()).unwrap();
-        read_range(file, place, skip, limit, max_bytes).unwrap()
+        read_range(file, place, skip, limit, max_bytes, false).unwrap()
     }
 
     fn lines(range: &EventRange) -> Vec<(u64, String)> {
@@ -116,7 +121,8 @@ mod tests {
     fn a_reader_continues_after_the_last_complete_line() {
         let mut file = tempfile::tempfile().unwrap();
         file.write_all(b"one\ntwo\nthr").unwrap();
-        let read = |file: &File, place| read_range(file.try_clone().unwrap(), place, 0, 9, 1_000).unwrap();
+        let read =
+            |file: &File, place| read_range(file.try_clone().unwrap(), place, 0, 9, 1_000, false).unwrap();
         let first = read(&file, EventPlace::default());
         assert_eq!(lines(&first), [(1, "one".to_owned()), (2, "two".to_owned())]);
         file.seek(SeekFrom::End(0)).unwrap();
@@ -139,5 +145,13 @@ mod tests {
         assert_eq!(lines(&by_bytes), [(4, "dddd".to_owned())]);
         assert!(!by_bytes.has_more);
         assert!(range(text, EventPlace::default(), 0, 9, 6).has_more);
+    }
+
+    #[test]
+    fn the_last_line_of_an_ended_task_needs_no_end() {
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(b"one\ntwo").unwrap();
+        let found = read_range(file, EventPlace::default(), 0, 9, 1_000, true).unwrap();
+        assert_eq!(lines(&found), [(1, "one".to_owned()), (2, "two".to_owned())]);
     }
 }

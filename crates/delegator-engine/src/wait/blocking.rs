@@ -83,6 +83,23 @@ impl Waits<'_> {
         }
     }
 
+    /// Like [`Waits::for_changes`], and queries the providers of all unfinished remote tasks meanwhile.
+    pub(crate) fn for_live_view(
+        &self,
+        interval: Duration,
+        mut on_change: impl FnMut() -> Result<bool>,
+    ) -> Result<()> {
+        let mut wait_loop = WaitLoop::new();
+        loop {
+            wait_loop.refresh(self.engine)?;
+            if !on_change()? {
+                return Ok(());
+            }
+            wait_loop.query_providers(self.engine)?;
+            wait_loop.pause(self.engine, Instant::now() + interval, None, true)?;
+        }
+    }
+
     fn run_wait<E: From<EngineError>>(
         &self,
         wait: &Wait,

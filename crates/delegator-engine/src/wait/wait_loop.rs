@@ -85,6 +85,13 @@ impl WaitLoop {
         }
     }
 
+    /// Queries the providers about all unfinished remote tasks, awaited or not.
+    pub(super) fn query_providers(&mut self, engine: &Engine) -> Result<()> {
+        let Some(watch) = &self.watch else { return Ok(()) };
+        let unfinished = watch.registry.unfinished_remote()?;
+        self.remote.step(engine, unfinished.iter())
+    }
+
     pub(super) fn outcome(&mut self, wait: &Wait, now: Instant) -> Option<Result<GroupWaitOutcome>> {
         let read = |id| match &mut self.watch {
             Some(watch) => watch.task(id).cloned(),

@@ -4,7 +4,7 @@
 //! Stdout belongs to the protocol; this command prints only to stderr.
 
 use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use delegator_config::{Settings, ToolFormat, built_in_default};
@@ -177,7 +177,8 @@ pub fn serve<H: ServerHandler + Clone>(
                 recorded.map_err(|error| io_error("Recording the path of the token file", &error))?;
             }
             context.screen.announce_always(&format!("The bearer token is in {}", path.display()));
-            let state_dir = context.state_dir.as_deref().unwrap_or(Path::new("."));
+            let unknown = || AppError::new(ErrorCode::ConfigInvalid, "The state directory is unknown.");
+            let state_dir = context.state_dir.as_deref().ok_or_else(unknown)?;
             let live = LiveFeed::new(engine(context)?.with_connections(connections))?;
             let api = Api::new(server.clone(), live, scope(&input), state_dir);
             let is_in_task = is_in_task(engine(context)?);
@@ -216,7 +217,7 @@ fn tool_selection(context: &Context<'_>, input: &Serve) -> Settings {
 }
 
 fn scope(input: &Serve) -> Scope {
-    input.scope.as_deref().and_then(Scope::from_name).unwrap_or(Scope::Write)
+    input.scope.as_deref().map_or(Scope::Write, |name| Scope::from_name(name).unwrap_or(Scope::Read))
 }
 
 /// Splits comma-separated names of a repeatable flag.

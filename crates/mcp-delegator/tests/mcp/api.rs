@@ -142,7 +142,8 @@ fn a_scope_limits_the_token_everywhere() {
 
 #[test]
 fn a_problem_document_names_what_is_wrong_with_a_request() {
-    let stage = Stage::with_script(PROGRAM, successful_turn(&[]));
+    let stage = Stage::with_script(PROGRAM, successful_turn(&[]))
+        .variable("MCP_DELEGATOR_MAX_MODE", "danger-full-access");
     let server = HttpServer::start(&stage);
     for (method, path, body, status, expected) in [
         ("GET", "/nothing", Value::Null, 404, "There is no path /api/v1/nothing"),
@@ -156,12 +157,20 @@ fn a_problem_document_names_what_is_wrong_with_a_request() {
         ("GET", "/tasks/x%2Fy", Value::Null, 400, "task_id"),
         ("GET", "/stream?task=T-local-nothing1", Value::Null, 404, "T-local-nothing1"),
         ("GET", "/stream?from=none", Value::Null, 400, "from"),
+        ("HEAD", "/tasks", Value::Null, 405, ""),
+        ("POST", "/tasks", json!({"task": "x", "mode": "danger-full-access"}), 428, "confirm"),
+        ("POST", "/tasks", json!({"task": "x", "confirm": 1}), 400, "confirm: must be true or false"),
         ("POST", "/tasks", json!([]), 400, "body: is not a JSON object"),
         ("POST", "/tasks", json!({}), 400, "task"),
         ("POST", "/tasks", json!({"task": "x", "surprise": 1}), 400, "surprise"),
         ("POST", "/tasks/T-1/cancel", json!({"task_id": "T-2"}), 400, "is in the path already"),
     ] {
-        let problem = refused(&call(&server, method, path, &body), status);
+        let response = call(&server, method, path, &body);
+        if method == "HEAD" {
+            assert_eq!(response.status, status, "{response:?}");
+            continue;
+        }
+        let problem = refused(&response, status);
         assert!(problem.to_string().contains(expected), "{method} {path}: {problem}");
     }
     let headers = |name: &str, value: &str| {

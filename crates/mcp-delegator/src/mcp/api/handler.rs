@@ -1,7 +1,7 @@
 //! Answers a request of the HTTP API.
 
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 use delegator_engine::LiveFeed;
@@ -10,6 +10,7 @@ use http::{HeaderValue, Method, Response, StatusCode, header};
 use http_body_util::{BodyExt, Full};
 use serde::Serialize;
 use serde_json::{Map, Value};
+use tokio::sync::Semaphore;
 
 use crate::commands::Started;
 use crate::error::{AppError, ErrorCode, Problem, catch_panics};
@@ -24,16 +25,22 @@ use crate::mcp::transport::http::{Body, sends_json};
 use crate::output::outcome::CommandOutput;
 use crate::spec::formats::Format;
 
+/// Each may hold a snapshot of all tasks that its reader has not taken.
+const MAX_STREAMS: usize = 64;
+
 #[derive(Debug, Clone)]
 pub struct Api {
     server: Server,
     live: LiveFeed,
     scope: Scope,
     audit: Audit,
+    /// The description of the API, written for the first request.
+    openapi: Arc<OnceLock<String>>,
+    streams: Arc<Semaphore>,
 }
 
-/// The answer to a request, before it is a response.
-struct Answer {
+/// What is sent to the client.
+struct Reply {
     status: StatusCode,
     kind: &'static str,
     body: String,
@@ -43,7 +50,8 @@ struct Answer {
 
 impl Api {
     pub fn new(server: Server, live: LiveFeed, scope: Scope, state_dir: &Path) -> Api {
-        Api { server, live, scope, audit: Audit::new(state_dir) }
+        let streams = Arc::new(Semaphore::new(MAX_STREAMS));
+        Api { server, live, scope, audit: Audit::new(state_dir), openapi: Arc::default(), streams }
     }
 
     /// Answers a request whose token is valid.
@@ -78,12 +86,15 @@ impl Api {
     ) -> Response<Body> {
         let call = match &route.target {
             Target::Stream => {
-                let opened = stream::open(&self.server, &self.live, head).await;
+                let Ok(permit) = Arc::clone(&self.streams).try_acquire_owned() else {
+                    return refusal(StatusCode::SERVICE_UNAVAILABLE, "Too many streams are open.");
+                };
+                let opened = stream::open(&self.server, &self.live, head, permit).await;
                 return opened.unwrap_or_else(|error| failure(&error));
             }
             Target::OpenApi => {
-                let document = openapi::document((&self.server.state.config.settings).into());
-                return json(StatusCode::OK, "application/json", document.to_string());
+                let write = || openapi::document((&self.server.state.config.settings).into()).to_string();
+                return json(StatusCode::OK, "application/json", self.openapi.get_or_init(write).clone());
             }
             Target::Command(call) => call,
         };
@@ -91,38 +102,50 @@ impl Api {
         if is_action && !(body.is_empty() || sends_json(&head.headers)) {
             return refusal(StatusCode::UNSUPPORTED_MEDIA_TYPE, "Content-Type must be application/json.");
         }
-        let line = is_action.then(|| AuditLine::now(self.scope, call.spec.name()));
-        let answer = if self.scope < route.scope {
-            let text =
-                format!("This needs the scope {}; the token has {}.", route.scope.name(), self.scope.name());
-            Answer::failed(&AppError::new(ErrorCode::PolicyBlocked, text))
-        } else {
-            match input(call, id.clone(), head, &body) {
-                Ok(object) => self.call(call, object).await,
-                Err(error) => Answer::failed(&error),
+        let query = head.uri.query().map(str::to_owned);
+        let api = self.clone();
+        // All of it on a blocking thread, which also ends if the client does not wait for the response.
+        let reply = run_blocking(move || {
+            let reply = api.reply(route, call, id.clone(), query.as_deref(), &body);
+            if is_action {
+                let (outcome, request_id) = &reply.outcome;
+                let line = AuditLine::now(api.scope, call.spec.name());
+                api.audit.record(&AuditLine {
+                    task: id.as_deref(),
+                    outcome,
+                    request_id: request_id.clone(),
+                    ..line
+                });
             }
-        };
-        if let Some(line) = line {
-            let (outcome, request_id) = &answer.outcome;
-            self.audit.record(&AuditLine {
-                task: id.as_deref(),
-                outcome,
-                request_id: request_id.clone(),
-                ..line
-            });
-        }
-        json(answer.status, answer.kind, answer.body)
+            Ok(reply)
+        })
+        .await;
+        let Reply { status, kind, body, .. } = reply.unwrap_or_else(|error| Reply::failed(&error));
+        json(status, kind, body)
     }
 
-    async fn call(&self, call: &'static Call, object: Map<String, Value>) -> Answer {
-        let state = Arc::clone(&self.server.state);
-        let answer = run_blocking(move || Ok(answer_call(&state, call, object))).await;
-        answer.unwrap_or_else(|error| Answer::failed(&error))
+    fn reply(
+        &self,
+        route: &Route,
+        call: &'static Call,
+        id: Option<String>,
+        query: Option<&str>,
+        body: &[u8],
+    ) -> Reply {
+        if self.scope < route.scope {
+            let (needed, given) = (route.scope.name(), self.scope.name());
+            let text = format!("This needs the scope {needed}; the token has {given}.");
+            return Reply::failed(&AppError::new(ErrorCode::PolicyBlocked, text));
+        }
+        match input(call, id, query, body) {
+            Ok(object) => run_call(&self.server.state, call, object),
+            Err(error) => Reply::failed(&error),
+        }
     }
 }
 
 /// Validates and runs a command, and writes its envelope or what went wrong.
-fn answer_call(state: &ServerState, call: &'static Call, object: Map<String, Value>) -> Answer {
+fn run_call(state: &ServerState, call: &'static Call, object: Map<String, Value>) -> Reply {
     let admit = || Ok(state.admit_with(call.spec, call.prepare, object));
     let (tool_call, output) = match catch_panics(admit) {
         Ok(Ok(AdmittedCall { call, prepared })) => {
@@ -140,7 +163,7 @@ fn answer_call(state: &ServerState, call: &'static Call, object: Map<String, Val
     let (outcome, body) = state.envelope(&tool_call, output);
     let request_id = Some(outcome.request_id.to_string());
     match outcome.error() {
-        None => Answer {
+        None => Reply {
             status: StatusCode::OK,
             kind: "application/json",
             body,
@@ -148,9 +171,9 @@ fn answer_call(state: &ServerState, call: &'static Call, object: Map<String, Val
         },
         Some(error) => {
             let document = ProblemDocument::of(&error, Some(&outcome));
-            let answer = Answer::of(&document);
-            let body = state.printer.redact(&answer.body);
-            Answer { body, outcome: (document.code.to_owned(), request_id), ..answer }
+            let reply = Reply::of(&document);
+            let body = state.printer.redact(&reply.body);
+            Reply { body, outcome: (document.code.to_owned(), request_id), ..reply }
         }
     }
 }
@@ -159,8 +182,8 @@ fn answer_call(state: &ServerState, call: &'static Call, object: Map<String, Val
 fn input(
     call: &Call,
     id: Option<String>,
-    head: &Parts,
-    body: &Bytes,
+    query: Option<&str>,
+    body: &[u8],
 ) -> Result<Map<String, Value>, AppError> {
     let object = if body.is_empty() {
         Map::new()
@@ -169,13 +192,13 @@ fn input(
             AppError::from(Problem::invalid("body", format!("is not a JSON object: {error}")))
         })?
     };
-    let query = routes::query_pairs(head.uri.query())?;
+    let query = routes::query_pairs(query)?;
     call.input(id, query, object).map_err(AppError::from_problems)
 }
 
-impl Answer {
-    fn of(document: &ProblemDocument) -> Answer {
-        Answer {
+impl Reply {
+    fn of(document: &ProblemDocument) -> Reply {
+        Reply {
             status: document.status(),
             kind: problem::MEDIA_TYPE,
             body: text(document),
@@ -183,8 +206,8 @@ impl Answer {
         }
     }
 
-    fn failed(error: &AppError) -> Answer {
-        Answer::of(&ProblemDocument::of(error, None))
+    fn failed(error: &AppError) -> Reply {
+        Reply::of(&ProblemDocument::of(error, None))
     }
 }
 
@@ -193,7 +216,7 @@ fn text(document: &impl Serialize) -> String {
 }
 
 fn failure(error: &AppError) -> Response<Body> {
-    let Answer { status, kind, body, .. } = Answer::failed(error);
+    let Reply { status, kind, body, .. } = Reply::failed(error);
     json(status, kind, body)
 }
 

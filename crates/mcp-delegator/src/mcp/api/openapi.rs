@@ -4,10 +4,10 @@ use serde_json::{Map, Value, json};
 
 use crate::mcp::api::problem::{self, ProblemDocument};
 use crate::mcp::api::queries::tasks::TaskList;
-use crate::mcp::api::routes::{self, BASE, Call, Route, Target};
+use crate::mcp::api::routes::{self, BASE, CONFIRM, Call, Route, Target};
 use crate::mcp::api::scope::Scope;
 use crate::mcp::api::stream::{ChangeData, TaskEvent};
-use crate::spec::input_schema::{InputSchema, ModeSettings, PropertyType};
+use crate::spec::input_schema::{InputSchema, Marker, ModeSettings, PropertyType};
 use crate::spec::version::PRODUCT_VERSION;
 use crate::spec::{Surface, output_schema};
 
@@ -108,6 +108,9 @@ fn command(route: &Route, call: &Call, modes: ModeSettings) -> Value {
             parameters.push(parameter(&name, "", schema, is_required));
         }
     } else {
+        if let Some(confirm) = inputs.get(CONFIRM).filter(|input| input.has(&Marker::Consent)) {
+            properties.insert(CONFIRM.to_owned(), confirm.schema.clone());
+        }
         let body = json!({"type": "object", "properties": properties, "required": required, "additionalProperties": false});
         operation["requestBody"] = json!({
             "required": !required.is_empty(),

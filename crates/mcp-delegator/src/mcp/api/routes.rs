@@ -1,8 +1,10 @@
 //! Which command a method and path call, and how the path, the query and the body become its input.
 
+use delegator_domain::task::Mode;
 use http::Method;
 use serde_json::{Map, Value};
 
+use crate::commands::local::task_input::unconfirmed_problem;
 use crate::commands::{
     Prepare, agents, answer, apply, diff, discard, fleet, history, local, prepare, read, restore, retry,
     review, send, show, usage, worktrees,
@@ -12,7 +14,10 @@ use crate::input::argv::parse_value;
 use crate::mcp::api::queries;
 use crate::mcp::api::scope::Scope;
 use crate::spec::CommandSpec;
-use crate::spec::input_schema::{InputSchema, Property, PropertyType};
+use crate::spec::input_schema::{InputSchema, MODE, Marker, Property, PropertyType};
+
+/// The consent to a task without a sandbox.
+pub(super) const CONFIRM: &str = "confirm";
 
 /// Begins the path of every route.
 pub const BASE: &str = "/api/v1";
@@ -118,10 +123,8 @@ pub(super) enum Found<'a> {
 
 /// The route of a request; `path` is below the base.
 pub(super) fn find(method: &Method, path: &str) -> Found<'static> {
-    // HEAD is answered like GET, without the body.
-    let method = if method == Method::HEAD { &Method::GET } else { method };
     let matching: Vec<(&Route, Option<String>)> =
-        all().iter().filter_map(|route| Some((route, matched(route.path, path)?))).collect();
+        all().iter().filter_map(|route| Some((route, match_path(route.path, path)?))).collect();
     let methods = matching.iter().map(|(route, _)| &route.method).collect();
     match matching.into_iter().find(|(route, _)| route.method == *method) {
         Some((route, id)) => Found::Route { route, id },
@@ -131,13 +134,13 @@ pub(super) fn find(method: &Method, path: &str) -> Found<'static> {
 }
 
 /// Whether a path has the form of a pattern, and its id.
-fn matched(pattern: &str, path: &str) -> Option<Option<String>> {
+fn match_path(pattern: &str, path: &str) -> Option<Option<String>> {
     let (mut wanted, mut given) = (pattern.split('/'), path.split('/'));
     let mut id = None;
     loop {
         match (wanted.next(), given.next()) {
             (None, None) => return Some(id),
-            (Some("{id}"), Some(segment)) if !segment.is_empty() => id = Some(decoded(segment)?),
+            (Some("{id}"), Some(segment)) if !segment.is_empty() => id = Some(decode(segment)?),
             (Some(wanted), Some(given)) if wanted == given => {}
             _ => return None,
         }
@@ -147,16 +150,16 @@ fn matched(pattern: &str, path: &str) -> Option<Option<String>> {
 /// The names and values of a query. What is not UTF-8 is refused.
 pub(super) fn query_pairs(query: Option<&str>) -> Result<Vec<(String, String)>, Problem> {
     let pairs = query.unwrap_or_default().split('&').filter(|pair| !pair.is_empty());
-    let decode = |pair: &str| {
+    let split = |pair: &str| {
         let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
-        let [name, value] = [name, value].map(|text| decoded(&text.replace('+', " ")));
+        let [name, value] = [name, value].map(|text| decode(&text.replace('+', " ")));
         name.zip(value).ok_or_else(|| Problem::invalid("query", format!("{pair} is not encoded text")))
     };
-    pairs.map(decode).collect()
+    pairs.map(split).collect()
 }
 
 /// Text without its percent encoding.
-fn decoded(text: &str) -> Option<String> {
+fn decode(text: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
     while let Some((first, after)) = rest.split_first() {
@@ -176,6 +179,21 @@ fn decoded(text: &str) -> Option<String> {
 }
 
 impl Call {
+    /// Takes `confirm` out of the input: the server knows no such input, because there `max_mode` decides alone. Here a
+    /// task without a sandbox needs it as on the command line.
+    fn take_consent(&self, object: &mut Map<String, Value>) -> Option<Problem> {
+        let has_consent = |input: &Property| input.has(&Marker::Consent);
+        InputSchema::of(self.spec).get(CONFIRM).filter(|input| has_consent(input))?;
+        match object.shift_remove(CONFIRM) {
+            Some(Value::Bool(true)) => None,
+            Some(Value::Bool(false)) | None => {
+                let mode = object.get(MODE).and_then(Value::as_str).and_then(Mode::from_name)?;
+                unconfirmed_problem(mode)
+            }
+            Some(other) => Some(Problem::invalid(CONFIRM, "must be true or false").value(other)),
+        }
+    }
+
     /// The input of the command: the body, then the query, then the id.
     pub(super) fn input(
         &self,
@@ -200,6 +218,7 @@ impl Call {
                 None => problems.push(Problem::invalid(name, "is not a parameter of this path")),
             }
         }
+        problems.extend(self.take_consent(&mut object));
         if let Some((name, id)) = self.id.zip(id) {
             if object.contains_key(name) {
                 problems.push(Problem::invalid(name, "is in the path already"));
@@ -230,7 +249,7 @@ mod tests {
     fn a_path_has_exactly_its_segments() {
         for (method, path, expected) in [
             (Method::GET, "/tasks", "/tasks "),
-            (Method::HEAD, "/tasks", "/tasks "),
+            (Method::HEAD, "/tasks", "[GET, POST]"),
             (Method::GET, "/tasks/T-1", "/tasks/{id} T-1"),
             (Method::GET, "/tasks/T%2D1", "/tasks/{id} T-1"),
             (Method::GET, "/tasks/T-1/diff", "/tasks/{id}/diff T-1"),

@@ -3,7 +3,7 @@
 //! A reader gets a snapshot and then changes, each with an id from which it can continue after a break
 //! (`Last-Event-ID`). If it was away for too long, a `gap` comes before the next snapshot. With `?task=` it also gets
 //! the events of that task, by number, all of them: those are read from the stored stream, so a slow reader misses
-//! none. What a reader does not take is not buffered: it only falls behind.
+//! none. Of what a reader does not take, one part waits for it; it only falls behind.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -21,26 +21,28 @@ use hyper::body::{Body as HttpBody, Frame};
 use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::Serialize;
-use tokio::sync::{Notify, mpsc};
+use tokio::sync::{Notify, OwnedSemaphorePermit, mpsc};
 
 use crate::commands::context::{Context, variables};
 use crate::commands::local::tasks::engine;
 use crate::error::{AppError, Problem};
-use crate::mcp::api::queries::events::{MAX_BYTES, NumberedEvent};
+use crate::mcp::api::queries::events::NumberedEvent;
 use crate::mcp::api::queries::tasks::TaskList;
 use crate::mcp::api::routes::query_pairs;
 use crate::mcp::server::Server;
 use crate::mcp::transport::http::Body;
 use crate::output::data::live_task::{LiveOverallData, LiveTaskData};
 use crate::output::data::task_line::Clock;
+use crate::output::printer::Printer;
 
 const MEDIA_TYPE: &str = "text/event-stream";
 /// So that a reader and everything between notice a broken connection.
 const PING_INTERVAL: Duration = Duration::from_secs(15);
 /// Parts of a response that wait for their reader.
-const WAITING_PARTS: usize = 2;
+const WAITING_PARTS: usize = 1;
 /// Events of a task that are sent in one part.
 const EVENTS_AT_ONCE: usize = 500;
+const BYTES_AT_ONCE: usize = 256 << 10;
 
 /// The data of `change`: one of them.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
@@ -60,6 +62,12 @@ pub(super) struct TaskEvent {
     event: NumberedEvent,
 }
 
+/// The data of `task_restarted`: the numbers of its events begin with 1 again.
+#[derive(Debug, Serialize)]
+struct TaskRestarted {
+    task_id: String,
+}
+
 /// What the client asked for.
 struct Request {
     cursor: Option<Cursor>,
@@ -74,7 +82,8 @@ impl Request {
         let mut request = Request { cursor: last.and_then(|id| id.parse().ok()), task: None, from: 1 };
         for (name, value) in query_pairs(head.uri.query())? {
             match name.as_str() {
-                "task" => request.task = Some(value),
+                "task" if request.task.is_none() => request.task = Some(value),
+                "task" => return Err(Problem::invalid("task", "is given more than once").into()),
                 "from" => {
                     let number = value.parse().ok().filter(|number| *number > 0);
                     request.from =
@@ -94,6 +103,8 @@ struct Subscription {
     followed: Option<Followed>,
     wake: Arc<Notify>,
     parts: mpsc::Sender<Bytes>,
+    /// One of the streams that may be open at once.
+    _permit: OwnedSemaphorePermit,
 }
 
 #[derive(Clone)]
@@ -103,7 +114,12 @@ struct Followed {
     place: EventPlace,
 }
 
-pub(super) async fn open(server: &Server, feed: &LiveFeed, head: &Parts) -> Result<Response<Body>, AppError> {
+pub(super) async fn open(
+    server: &Server,
+    feed: &LiveFeed,
+    head: &Parts,
+    permit: OwnedSemaphorePermit,
+) -> Result<Response<Body>, AppError> {
     let Request { cursor, task, from } = Request::of(head)?;
     let followed = match task {
         None => None,
@@ -117,7 +133,7 @@ pub(super) async fn open(server: &Server, feed: &LiveFeed, head: &Parts) -> Resu
     let waker = Arc::clone(&wake);
     let live = feed.reader(cursor, Box::new(move || waker.notify_one()))?;
     let (parts, receiver) = mpsc::channel(WAITING_PARTS);
-    tokio::spawn(Subscription { server: server.clone(), live, followed, wake, parts }.run());
+    tokio::spawn(Subscription { server: server.clone(), live, followed, wake, parts, _permit: permit }.run());
     let mut response = Response::new(StreamBody(receiver).boxed());
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(MEDIA_TYPE));
@@ -147,7 +163,7 @@ impl Subscription {
             let mut is_idle = true;
             if let Some(update) = self.live.take_update() {
                 is_idle = false;
-                let Some(part) = self.written(update).await else { return };
+                let Some(part) = self.write(update).await else { return };
                 if self.parts.send(part).await.is_err() {
                     return;
                 }
@@ -177,10 +193,10 @@ impl Subscription {
         }
     }
 
-    async fn written(&self, update: Update) -> Option<Bytes> {
+    async fn write(&self, update: Update) -> Option<Bytes> {
         let printer = Arc::clone(&self.server.state.printer);
-        let write = move |context: &Context<'_>| Ok(Bytes::from(printer.redact(&text(&update, context))));
-        self.logged(self.server.with_context(write).await)
+        let write = move |context: &Context<'_>| Ok(Bytes::from(text(&update, context, &printer)));
+        self.log_failure(self.server.with_context(write).await)
     }
 
     async fn events(&self, followed: Followed) -> Option<(Bytes, Followed)> {
@@ -188,34 +204,45 @@ impl Subscription {
         let read = move |context: &Context<'_>| {
             let engine = engine(context)?;
             let Followed { task, skip, place } = followed;
-            let range = engine.results().event_range(&task, place, skip, EVENTS_AT_ONCE, MAX_BYTES)?;
+            // A provider that cannot be reached is asked again after the next change.
+            let _ = engine.remote().fetch_events(&engine.results().recorded_task(&task)?);
+            let range = engine.results().event_range(&task, place, skip, EVENTS_AT_ONCE, BYTES_AT_ONCE)?;
             let mut text = String::new();
+            if range.is_restarted {
+                push(
+                    &mut text,
+                    "task_restarted",
+                    None,
+                    &TaskRestarted { task_id: task.to_string() },
+                    &printer,
+                );
+            }
             for stored in &range.events {
                 let event = TaskEvent { task_id: task.to_string(), event: stored.into() };
-                push(&mut text, "task_event", None, &event);
+                push(&mut text, "task_event", None, &event, &printer);
             }
             // The numbers of another attempt begin with 1 again.
             let skip = if range.is_restarted { 0 } else { skip };
-            Ok((Bytes::from(printer.redact(&text)), Followed { task, skip, place: range.end }))
+            Ok((Bytes::from(text), Followed { task, skip, place: range.end }))
         };
-        self.logged(self.server.with_context(read).await)
+        self.log_failure(self.server.with_context(read).await)
     }
 
-    fn logged<T>(&self, result: Result<T, AppError>) -> Option<T> {
+    fn log_failure<T>(&self, result: Result<T, AppError>) -> Option<T> {
         let log = |error: &AppError| tracing::warn!(error = error.message, "a stream of the API ended");
         result.inspect_err(log).ok()
     }
 }
 
 /// The update as server-sent events.
-fn text(update: &Update, context: &Context<'_>) -> String {
+fn text(update: &Update, context: &Context<'_>, printer: &Printer) -> String {
     let mut text = String::new();
     match update {
         Update::Snapshot { state, has_gap, cursor } => {
             if *has_gap {
-                push(&mut text, "gap", None, &serde_json::Map::new());
+                push(&mut text, "gap", None, &serde_json::Map::new(), printer);
             }
-            push(&mut text, "snapshot", Some(*cursor), &TaskList::of(state, context));
+            push(&mut text, "snapshot", Some(*cursor), &TaskList::of(state, context), printer);
         }
         Update::Changes { changes, overall, .. } => {
             let variables = variables(context);
@@ -228,18 +255,18 @@ fn text(update: &Update, context: &Context<'_>) -> String {
                     LiveChange::Removed(id) => ChangeData::Removed(id.to_string()),
                     LiveChange::Overall(overall) => ChangeData::Overall(overall.as_ref().into()),
                 };
-                push(&mut text, "change", Some(*cursor), &data);
+                push(&mut text, "change", Some(*cursor), &data, printer);
             }
         }
     }
     text
 }
 
-fn push(text: &mut String, event: &str, id: Option<Cursor>, data: &impl Serialize) {
+fn push(text: &mut String, event: &str, id: Option<Cursor>, data: &impl Serialize, printer: &Printer) {
     if let Some(id) = id {
         text.push_str(&format!("id: {id}\n"));
     }
     // JSON of serde has no line breaks.
-    let data = serde_json::to_string(data).unwrap_or_default();
+    let data = printer.redact(&serde_json::to_string(data).unwrap_or_default());
     text.push_str(&format!("event: {event}\ndata: {data}\n\n"));
 }

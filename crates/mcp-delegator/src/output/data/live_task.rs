@@ -1,6 +1,5 @@
 //! A task of the live view in our JSON: a row of a list, and what a person decides by.
 
-use delegator_domain::attention::Section;
 use delegator_engine::{LiveOverall, LiveRow, LiveTask};
 use delegator_registry::AgentPause;
 
@@ -65,10 +64,6 @@ impl LiveTaskData {
             cost_microdollars: line.cost_microdollars,
             conversation: Conversation::of(&live.questions, &live.messages),
         }
-    }
-
-    pub fn section(&self) -> Option<Section> {
-        Section::from_name(self.task.section)
     }
 }
 

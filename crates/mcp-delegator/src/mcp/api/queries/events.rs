@@ -36,7 +36,7 @@ pub struct NumberedEvent {
     pub event: Value,
 }
 
-/// A response should not be larger; at least one event is in it.
+/// The events of a response have no more bytes as they are sent; at least one is in it.
 pub const MAX_BYTES: usize = 4 << 20;
 
 pub const SPEC: CommandSpec = CommandSpec {
@@ -61,10 +61,17 @@ pub fn run(context: &Context<'_>, input: Events) -> Result<CommandOutput, AppErr
     let skip = u64::from(input.from) - 1;
     let limit = input.limit as usize;
     let range = engine.results().event_range(&id, EventPlace::default(), skip, limit, MAX_BYTES)?;
-    let next_from = range.events.last().map_or(u64::from(input.from), |last| last.number + 1);
-    let events: Vec<NumberedEvent> = range.events.iter().map(Into::into).collect();
-    let data = EventList { task_id: id.to_string(), events, has_more: range.has_more, next_from };
-    Ok(CommandOutput::done(data))
+    let stored = range.events.len();
+    let mut bytes = 0;
+    let fits = |event: &NumberedEvent| {
+        let is_first = bytes == 0;
+        bytes += event.event.to_string().len();
+        is_first || bytes <= MAX_BYTES
+    };
+    let events: Vec<NumberedEvent> = range.events.iter().map(Into::into).take_while(fits).collect();
+    let next_from = events.last().map_or(u64::from(input.from), |last| last.number + 1);
+    let has_more = range.has_more || events.len() < stored;
+    Ok(CommandOutput::done(EventList { task_id: id.to_string(), events, has_more, next_from }))
 }
 
 impl CommandData for EventList {}

@@ -6,6 +6,7 @@ use delegator_transcript::{Effect, FoldOptions, Framer, Headlines, LineLimits, L
 
 use crate::commands::events::source::task_dialect;
 use crate::commands::prelude::*;
+use crate::mcp::api::queries::events::MAX_BYTES;
 
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 pub struct Log {
@@ -65,12 +66,12 @@ pub fn run(context: &Context<'_>, input: Log) -> Result<CommandOutput, AppError>
     let is_wanted = |found: &String| text.as_ref().is_none_or(|text| found.to_lowercase().contains(text));
     let (from, limit) = (u64::from(input.from), input.limit as usize);
     let mut list = LogList { task_id: id.to_string(), entries: Vec::new(), has_more: false, next_from: from };
-    let mut place = EventPlace::default();
+    let (mut place, mut bytes) = (EventPlace::default(), 0);
     'chunks: loop {
         let range = engine.results().event_range(&id, place, 0, CHUNK, CHUNK_BYTES)?;
         place = range.end;
         for event in range.events {
-            if list.entries.len() >= limit {
+            if list.entries.len() >= limit || bytes > MAX_BYTES {
                 list.has_more = true;
                 break 'chunks;
             }
@@ -84,8 +85,9 @@ pub fn run(context: &Context<'_>, input: Log) -> Result<CommandOutput, AppError>
             });
             if event.number >= from {
                 let entry = |text: String| LogEntry { number: event.number, text };
-                let texts = texts.iter().map(|text| terminal::sanitize(text).to_string());
-                list.entries.extend(texts.filter(is_wanted).map(entry));
+                let texts = texts.iter().map(|text| terminal::sanitize(text).to_string()).filter(is_wanted);
+                let texts = texts.inspect(|text| bytes += text.len());
+                list.entries.extend(texts.map(entry));
                 list.next_from = event.number + 1;
             }
         }

@@ -71,9 +71,8 @@ pub fn run(context: &Context<'_>, input: Tasks) -> Result<CommandOutput, AppErro
     let state = LiveState::now(&engine(context)?)?;
     let TaskList { tasks, overall } = TaskList::of(&state, context);
     let tasks: Vec<LiveTaskData> = tasks.into_iter().filter(|task| input.includes(task)).collect();
-    // A cursor is valid as long as the same tasks are listed in the same order.
-    let ids: Vec<&String> = tasks.iter().map(|task| &task.task.task_id).collect();
-    let query = json!(["tasks", input.section, input.repo, input.agent, input.label, input.q, ids]);
+    // The list changes all the time, so a cursor is a place in the list as it is then.
+    let query = json!(["tasks", input.section, input.repo, input.agent, input.label, input.q]);
     let (tasks, page) = paginate(tasks, &input.paging, &query)?;
     Ok(CommandOutput::done(TaskList { tasks, overall }).with_page("tasks", page))
 }
