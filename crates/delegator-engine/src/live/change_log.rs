@@ -106,7 +106,7 @@ mod tests {
 
     fn change(number: usize) -> LiveChange {
         let mut bytes = [0; 16];
-        bytes[..8].copy_from_slice(&number.to_be_bytes());
+        bytes[..8].copy_from_slice(&number.to_le_bytes());
         LiveChange::Removed(TaskId::from_random(TaskLocation::Local, bytes))
     }
 

@@ -50,7 +50,7 @@ impl TaskReader {
     }
 }
 
-/// What readers are told: the state that was read last, and the changes that led to it.
+/// What readers get: the state that was read last, and the changes that led to it.
 #[derive(Debug)]
 pub(crate) struct LiveModel {
     state: Arc<LiveState>,
@@ -70,7 +70,7 @@ impl LiveModel {
         self.set(LiveState { overall: Arc::new(overall), ..(*self.state).clone() })
     }
 
-    /// Returns whether there is something to tell.
+    /// Returns whether there is news for readers.
     pub(crate) fn set(&mut self, state: LiveState) -> bool {
         let changes = self.state.changes_to(&state);
         let has_news = !changes.is_empty() || !self.is_current;
