@@ -288,7 +288,11 @@ fn people_sections(
     let is_new = |task: &&Task| !overview.ended.tasks.iter().any(|listed| listed.id == task.id);
     let ended = overview.ended.tasks.iter().chain(beside.unread.iter().filter(is_new));
     let ended = ended.map(|task| TaskLine::of_row(task, clock));
-    Ok(Some(TaskSections::of(running.chain(queued).chain(ended).collect(), &beside, clock)))
+    let lines = running.chain(queued).chain(ended).collect();
+    let of_rows = |tasks: &[Task]| tasks.iter().map(|task| TaskLine::of_row(task, clock)).collect();
+    let submissions: Vec<_> =
+        beside.submissions.iter().map(|(subject, tasks)| (subject.clone(), of_rows(tasks))).collect();
+    Ok(Some(TaskSections::of(lines, &submissions, beside.unread_total)))
 }
 
 fn list_cursors(request: &OverviewRequest, overview: &Overview, query: Value) -> ListCursors {

@@ -8,7 +8,7 @@ use delegator_domain::notification::Subject;
 use delegator_domain::question::QuestionKind;
 use delegator_domain::task::{EndKind, FailureKind, LimitKind, Member, Obstacle, Verification};
 use delegator_domain::text::first_line;
-use delegator_engine::{LiveRow, LiveTask, ShownBeside, Variables, ended_facts, local_time};
+use delegator_engine::{LiveRow, LiveTask, Variables, ended_facts, local_time};
 use delegator_registry::{AgentPause, BlockedBy, ChangedLines, EndRecord, StoredQuestion, TaskSummary};
 
 use crate::output::data::stored_task::seconds_since;
@@ -236,19 +236,23 @@ pub struct TaskSections {
 }
 
 impl TaskSections {
-    /// `lines` in their order; `beside` has all tasks of the groups and chains among them.
-    pub fn of(lines: Vec<TaskLine>, beside: &ShownBeside, clock: Clock<'_>) -> TaskSections {
-        let submissions = &beside.submissions;
+    /// `lines` in their order. `submissions` are the groups and chains among them, each with all of its tasks.
+    pub fn of(
+        lines: Vec<TaskLine>,
+        submissions: &[(Subject, Vec<TaskLine>)],
+        unread_total: u64,
+    ) -> TaskSections {
         let mut entries: Vec<(Section, Entry)> = Vec::new();
         let mut shown: Vec<&Subject> = Vec::new();
         for line in &lines {
-            let of_line = |(subject, _): &&(Subject, Vec<Task>)| Some(subject) == line.submission.as_ref();
+            let of_line =
+                |(subject, _): &&(Subject, Vec<TaskLine>)| Some(subject) == line.submission.as_ref();
             match submissions.iter().find(of_line) {
                 None => entries.push((line.section, Entry::Task(line.clone()))),
                 Some((subject, tasks)) if !shown.contains(&subject) => {
                     shown.push(subject);
-                    let known = |task: &Task| lines.iter().find(|line| line.member.id == task.id).cloned();
-                    let line = |task: &Task| known(task).unwrap_or_else(|| TaskLine::of_row(task, clock));
+                    let known = |task: &TaskLine| lines.iter().find(|line| line.id == task.id);
+                    let line = |task: &TaskLine| known(task).unwrap_or(task).clone();
                     entries.push(whole(subject, tasks.iter().map(line).collect()));
                 }
                 Some(_) => {}
@@ -262,7 +266,7 @@ impl TaskSections {
         let unread = lines.iter().filter(|line| line.is_unread).count() as u64;
         TaskSections {
             entries: Section::ALL.into_iter().filter_map(of_section).collect(),
-            unread_not_listed: beside.unread_total.saturating_sub(unread),
+            unread_not_listed: unread_total.saturating_sub(unread),
         }
     }
 }
