@@ -33,7 +33,8 @@ impl EventFold {
     }
 
     fn read_new(&mut self, dir: &TaskDir) -> Result<()> {
-        let NewBytes { bytes, is_restarted } = dir.read_new(TaskFile::Events, &mut self.position)?;
+        let NewBytes { bytes, is_restarted } =
+            dir.read_new(TaskFile::Events, &mut self.position, u64::MAX)?;
         if is_restarted {
             *self = EventFold { position: self.position, ..EventFold::new() };
         }

@@ -277,9 +277,9 @@ impl TaskDir {
         Ok(found)
     }
 
-    /// The bytes after a position, which is moved to their end. If the file was truncated, replaced or
-    /// removed since, they are those from its beginning on.
-    pub fn read_new(&self, which: TaskFile, position: &mut ReadPosition) -> Result<NewBytes> {
+    /// The bytes after a position, at most `limit`; the position is moved to their end. If the file was
+    /// truncated, replaced or removed since, they are those from its beginning on.
+    pub fn read_new(&self, which: TaskFile, position: &mut ReadPosition, limit: u64) -> Result<NewBytes> {
         let before = *position;
         *position = ReadPosition::default();
         let bytes = self.read_with(which, |mut file, bytes| {
@@ -288,7 +288,7 @@ impl TaskDir {
             if position.file == before.file && found.len() >= before.offset {
                 position.offset = file.seek(SeekFrom::Start(before.offset))?;
             }
-            file.read_to_end(bytes)
+            file.take(limit).read_to_end(bytes)
         })?;
         let is_restarted = position.offset < before.offset;
         let bytes = bytes.unwrap_or_default();

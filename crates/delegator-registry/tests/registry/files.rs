@@ -145,7 +145,7 @@ fn reading_starts_again_when_the_file_was_truncated_or_replaced() {
     let (_registry, dir) = task_dir(&world);
     let mut position = ReadPosition::default();
     let mut read = || {
-        let new = dir.read_new(TaskFile::Verify, &mut position).unwrap();
+        let new = dir.read_new(TaskFile::Verify, &mut position, u64::MAX).unwrap();
         (String::from_utf8(new.bytes).unwrap(), new.is_restarted)
     };
     assert_eq!(read(), (String::new(), false), "the file is missing");

@@ -4,7 +4,9 @@
 //! programs get the streams in an envelope. `--raw` writes the agent's stdout unchanged to stdout, and its
 //! stderr to stderr. With `--follow` new lines are printed until the task ends.
 
+pub mod log_text;
 mod printing;
+pub mod streams;
 
 use delegator_domain::task::EndKind;
 use delegator_registry::TaskFile;
@@ -97,7 +99,7 @@ fn printed(
     let Some(dir) = engine.results().task_dir(id)? else {
         return Err(EngineError::UnknownTask { given: id.to_string() }.into());
     };
-    let (task, bytes) = printing::print(engine, id, &dir, lines, follow)?;
+    let (task, bytes) = printing::print(engine, id, dir, lines, follow)?;
     Ok(CommandOutput::done(LogsOutput {
         is_printed: true,
         is_empty: bytes == 0,

@@ -2,14 +2,12 @@
 //! task ends.
 
 use delegator_domain::terminal;
-use delegator_engine::omitted_bytes;
-use delegator_registry::{NewBytes, ReadPosition, TaskDir, TaskFile};
-use delegator_transcript::{
-    Dialect, Effect, FoldOptions, Framer, Headlines, LineLimits, LineSummarizer, LineText, LogDetail,
-};
+use delegator_registry::{NewBytes, TaskDir, TaskFile};
+use delegator_transcript::LogDetail;
 
 use crate::commands::events::follow::RESTARTED;
-use crate::commands::events::source::task_dialect;
+use crate::commands::logs::log_text::LogText;
+use crate::commands::logs::streams::LogStreams;
 use crate::commands::prelude::*;
 use crate::output::screen::Flow;
 
@@ -44,29 +42,21 @@ impl<T: Into<AppError>> From<T> for PrintEnd {
 pub(super) fn print(
     engine: &Engine,
     id: &TaskId,
-    dir: &TaskDir,
+    dir: TaskDir,
     mut lines: impl LineSink,
     follow: bool,
 ) -> Result<(Task, u64), AppError> {
-    let mut streams = [TaskFile::Setup, TaskFile::Events, TaskFile::Stderr, TaskFile::Verify]
-        .map(|file| (file, ReadPosition::default()));
+    let mut streams = LogStreams::new(dir);
     let mut bytes = 0;
-    let mut print_new = |is_last: bool| -> Result<(), PrintEnd> {
-        for (file, position) in &mut streams {
-            let NewBytes { bytes: mut new, is_restarted } =
-                dir.read_new(*file, position).map_err(EngineError::from)?;
-            if !is_last {
-                let complete = new.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
-                position.offset -= (new.len() - complete) as u64;
-                new.truncate(complete);
-            }
+    let mut print_new = |is_last: bool| {
+        streams.read_new(is_last, |file, NewBytes { bytes: new, is_restarted }| {
             bytes += new.len() as u64;
-            let flow = if is_restarted { lines.restart(*file)? } else { Flow::Continue };
-            if flow == Flow::Stop || lines.take(*file, &new)? == Flow::Stop {
+            let flow = if is_restarted { lines.restart(file)? } else { Flow::Continue };
+            if flow == Flow::Stop || lines.take(file, &new)? == Flow::Stop {
                 return Err(PrintEnd::ReaderGone);
             }
-        }
-        Ok(())
+            Ok(())
+        })
     };
     // The state is read before the last output, so that everything written before the end is printed.
     let _copy =
@@ -109,16 +99,10 @@ impl LineSink for RawLines<'_> {
     }
 }
 
-/// Events in plain words; lines of the other streams with the name of the stream.
+/// What the agent did, in plain words.
 pub(super) struct LogLines<'a> {
     context: &'a Context<'a>,
-    options: FoldOptions,
-    framer: Framer,
-    summarizer: LineSummarizer,
-    headlines: Headlines,
-    working_dir: String,
-    is_plain: bool,
-    detail: LogDetail,
+    text: LogText,
 }
 
 impl<'a> LogLines<'a> {
@@ -128,41 +112,8 @@ impl<'a> LogLines<'a> {
         id: &TaskId,
         detail: LogDetail,
     ) -> Result<LogLines<'a>, AppError> {
-        let dialect = task_dialect(context, engine, id)?;
-        let options = FoldOptions { dialect, ..FoldOptions::default() };
-        Ok(LogLines {
-            context,
-            framer: Framer::new(LineLimits::STANDARD),
-            summarizer: LineSummarizer::new(options.clone()),
-            options,
-            headlines: Headlines::default(),
-            working_dir: engine.results().task(id)?.working_dir,
-            is_plain: dialect == Some(Dialect::Plain),
-            detail,
-        })
+        Ok(LogLines { context, text: LogText::new(context, engine, id, detail)? })
     }
-
-    fn events(&mut self, bytes: &[u8]) -> Vec<String> {
-        let mut texts = Vec::new();
-        let Self { framer, summarizer, headlines, working_dir, detail, .. } = self;
-        // The last line of a stream may have no line end.
-        let line_end: &[u8] = if bytes.last().is_none_or(|last| *last == b'\n') { b"" } else { b"\n" };
-        framer.push(&[bytes, line_end].concat(), |line| {
-            if let LineText::Whole(text) = line.text() {
-                texts.extend(omission(&text));
-            }
-            summarizer.push_line_with(&line, |effect| {
-                if let Effect::Emit(event) = effect {
-                    texts.extend(headlines.log_text(event, Some(working_dir), *detail));
-                }
-            });
-        });
-        texts
-    }
-}
-
-fn omission(line: &str) -> Option<String> {
-    omitted_bytes(line).map(|bytes| format!("[{bytes} bytes omitted]"))
 }
 
 impl LineSink for LogLines<'_> {
@@ -170,24 +121,13 @@ impl LineSink for LogLines<'_> {
         if stream != TaskFile::Events {
             return Ok(Flow::Continue);
         }
-        self.framer = Framer::new(LineLimits::STANDARD);
-        self.summarizer = LineSummarizer::new(self.options.clone());
-        self.headlines = Headlines::default();
+        self.text.restart();
         self.context.screen.write_lines(format!("{RESTARTED}\n").as_bytes())
     }
 
     fn take(&mut self, stream: TaskFile, lines: &[u8]) -> Result<Flow, AppError> {
-        let text = String::from_utf8_lossy(lines);
-        let labelled = |label: &str| text.lines().map(|line| format!("{label}: {line}")).collect();
-        let texts: Vec<String> = match stream {
-            TaskFile::Events if self.is_plain => {
-                text.lines().map(|line| omission(line).unwrap_or_else(|| line.to_owned())).collect()
-            }
-            TaskFile::Events => self.events(lines),
-            TaskFile::Setup => labelled("setup"),
-            TaskFile::Stderr => labelled("stderr"),
-            _ => labelled("verify"),
-        };
+        let mut texts = Vec::new();
+        self.text.take(stream, lines, |_, text| texts.push(text));
         let style = self.context.screen.presentation.body_style();
         let wrapped = |text: &String| {
             // Further lines of a message are indented, so that each event begins at the left.
