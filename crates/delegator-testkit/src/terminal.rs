@@ -2,12 +2,12 @@
 
 use std::fs::File;
 use std::io::{Read, Write};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::process::{Child, Command, Stdio};
 
 use rustix::fs::{Mode, OFlags};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
-use rustix::termios::{Winsize, tcsetwinsize};
+use rustix::termios::{Winsize, tcgetattr, tcsetwinsize};
 
 use crate::answers;
 use crate::program::RunOutput;
@@ -31,6 +31,25 @@ pub struct TerminalSession {
     pub child: Child,
     master: File,
     output: Vec<u8>,
+    /// The settings of the terminal before the command was started.
+    before: String,
+}
+
+#[derive(Debug)]
+pub struct TerminalSettings {
+    master: File,
+    before: String,
+}
+
+impl TerminalSettings {
+    /// Whether they are as before the command.
+    pub fn are_restored(&self) -> bool {
+        settings_of(&self.master) == self.before
+    }
+}
+
+fn settings_of(terminal: impl AsFd) -> String {
+    format!("{:?}", tcgetattr(terminal).unwrap())
 }
 
 impl TerminalSession {
@@ -59,8 +78,9 @@ impl TerminalSession {
         let copy = || Stdio::from(terminal.try_clone().unwrap());
         // Only the child may hold the terminal open, otherwise reading never ends; this function drops `command` at
         // its end.
+        let before = settings_of(&master);
         let child = command.stdout(copy()).stderr(copy()).spawn().unwrap();
-        TerminalSession { child, master: File::from(master), output: Vec::new() }
+        TerminalSession { child, master: File::from(master), output: Vec::new(), before }
     }
 
     /// Types a text, which the terminal also echoes.
@@ -73,6 +93,28 @@ impl TerminalSession {
         while !String::from_utf8_lossy(&self.output).contains(text) {
             assert!(self.read(), "ended without {text}: {}", String::from_utf8_lossy(&self.output));
         }
+    }
+
+    /// Reads until the screen shows a text.
+    pub fn wait_for_screen(&mut self, text: &str) {
+        while !self.screen().contains(text) {
+            assert!(self.read(), "ended without {text}: {}", self.screen());
+        }
+    }
+
+    /// What the terminal shows, if the program draws the whole screen: text, moves of the cursor and erasing.
+    pub fn screen(&self) -> String {
+        shown_by(&self.output)
+    }
+
+    /// How the terminal treats what is typed and printed; also after the command has ended.
+    pub fn settings(&self) -> TerminalSettings {
+        TerminalSettings { master: self.master.try_clone().unwrap(), before: self.before.clone() }
+    }
+
+    pub fn resize(&self, columns: u16, rows: u16) {
+        let size = Winsize { ws_row: rows, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
+        tcsetwinsize(&self.master, size).unwrap();
     }
 
     /// Everything read so far.
@@ -113,4 +155,44 @@ fn open_pty(columns: u16) -> (OwnedFd, OwnedFd) {
     let size = Winsize { ws_row: 50, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
     tcsetwinsize(&terminal, size).unwrap();
     (master, terminal)
+}
+
+/// What a terminal shows after this output.
+fn shown_by(output: &[u8]) -> String {
+    let text = String::from_utf8_lossy(output);
+    let mut rows: Vec<Vec<char>> = Vec::new();
+    let (mut row, mut column) = (0, 0);
+    let mut letters = text.chars();
+    while let Some(letter) = letters.next() {
+        match letter {
+            '\u{1b}' => {
+                let is_string = letters.next() == Some(']');
+                let ends =
+                    |letter: &char| if is_string { *letter == '\\' } else { letter.is_ascii_alphabetic() };
+                let mut sequence = String::new();
+                for letter in letters.by_ref() {
+                    sequence.push(letter);
+                    if ends(&letter) {
+                        break;
+                    }
+                }
+                if let (false, Some(place)) = (is_string, sequence.strip_suffix('H')) {
+                    let mut numbers = place.split(';').map(|number| number.parse().unwrap_or(1) - 1);
+                    (row, column) = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
+                } else if !is_string && sequence.ends_with('J') {
+                    rows.clear();
+                }
+            }
+            '\n' => row += 1,
+            '\r' => column = 0,
+            letter => {
+                rows.resize(rows.len().max(row + 1), Vec::new());
+                let cells = &mut rows[row];
+                cells.resize(cells.len().max(column + 1), ' ');
+                cells[column] = letter;
+                column += 1;
+            }
+        }
+    }
+    rows.into_iter().map(|row| row.into_iter().collect::<String>() + "\n").collect()
 }

@@ -62,6 +62,7 @@ pub fn watch(attachment: Attachment, final_output: FinalOutput) -> std::io::Resu
     std::thread::Builder::new().name("signals".into()).spawn(move || {
         let mut cancel_sender: Option<Sender<()>> = None;
         for signal in signals.forever() {
+            attachment.leave_full_screen();
             match (signal, attachment.get(), &cancel_sender) {
                 (SIGINT, Some(attached), None) => {
                     cancel_sender = Some(detach(final_output.clone(), attached))

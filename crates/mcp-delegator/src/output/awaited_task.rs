@@ -1,4 +1,5 @@
-//! The tasks that a blocking call waits for, or that it is a watch; shared with the signal handler.
+//! The tasks that a blocking call waits for, or that it is a watch, and its full screen; shared with the signal
+//! handler.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -7,12 +8,14 @@ use std::time::Duration;
 use delegator_engine::Engine;
 use indicatif::{ProgressBar, ProgressDrawTarget};
 
+use crate::output::full_screen::FullScreen;
 use crate::output::outcome::WaitHint;
 
 #[derive(Debug, Clone, Default)]
 pub struct Attachment {
     tasks: Arc<Mutex<Option<AttachedTasks>>>,
     is_watch: Arc<AtomicBool>,
+    full_screen: Arc<Mutex<Option<FullScreen>>>,
 }
 
 #[derive(Debug, Clone)]
@@ -45,6 +48,16 @@ impl Attachment {
     /// From now on Ctrl-C is how the user ends the call.
     pub fn begin_watch(&self) {
         self.is_watch.store(true, Ordering::Relaxed);
+    }
+
+    /// A signal that ends the call leaves this screen first.
+    pub fn set_full_screen(&self, screen: FullScreen) {
+        *self.full_screen.lock().unwrap_or_else(PoisonError::into_inner) = Some(screen);
+    }
+
+    pub fn leave_full_screen(&self) {
+        let screen = self.full_screen.lock().unwrap_or_else(PoisonError::into_inner).take();
+        screen.iter().for_each(FullScreen::leave);
     }
 
     pub fn is_watch(&self) -> bool {

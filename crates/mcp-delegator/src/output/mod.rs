@@ -12,6 +12,7 @@ pub mod data;
 pub mod documents;
 pub mod envelopes;
 pub mod fields;
+pub mod full_screen;
 pub mod outcome;
 pub mod pager;
 pub mod prelude;

@@ -33,7 +33,12 @@ pub enum WriteResult {
 pub struct Printer {
     redactor: Redactor,
     state: Mutex<PrinterState>,
+    /// The remarks since the terminal shows a full screen; `None` while it does not.
+    full_screen: Mutex<Option<Vec<String>>>,
 }
+
+/// Later remarks are dropped while the terminal shows a full screen.
+const MAX_HELD_REMARKS: usize = 100;
 
 #[derive(Debug, Default)]
 struct PrinterState {
@@ -52,7 +57,7 @@ struct LineStream {
 
 impl Printer {
     pub fn new(redactor: Redactor) -> Self {
-        Printer { redactor, state: Mutex::default() }
+        Printer { redactor, state: Mutex::default(), full_screen: Mutex::default() }
     }
 
     /// Writes the next lines of a stream to stdout, or to a temporary file that replaces `file` with the
@@ -89,6 +94,33 @@ impl Printer {
             return Ok(WriteResult::AlreadyFinished);
         }
         write_whole(&mut io::stdout().lock(), self.redact(text).as_bytes())
+    }
+
+    /// Writes the sequences that begin a full screen. Remarks are held until its end, because they would be
+    /// printed across it.
+    pub fn begin_full_screen(&self, enter: &str) -> io::Result<()> {
+        let mut held = self.full_screen.lock().unwrap_or_else(PoisonError::into_inner);
+        held.get_or_insert_default();
+        write_whole(&mut io::stdout().lock(), enter.as_bytes()).map(drop)
+    }
+
+    /// Writes to the full screen; nothing if it has ended.
+    pub fn draw(&self, text: &str) -> io::Result<WriteResult> {
+        let held = self.full_screen.lock().unwrap_or_else(PoisonError::into_inner);
+        if held.is_none() {
+            return Ok(WriteResult::AlreadyFinished);
+        }
+        write_whole(&mut io::stdout().lock(), self.redact(text).as_bytes())
+    }
+
+    /// Writes the sequences that end the full screen and returns the remarks since it began; `None` if there is
+    /// no full screen.
+    pub fn end_full_screen(&self, leave: &str) -> Option<Vec<String>> {
+        let mut held = self.full_screen.lock().unwrap_or_else(PoisonError::into_inner);
+        let remarks = held.take()?;
+        // A closed terminal cannot be reported.
+        let _ = write_whole(&mut io::stdout().lock(), leave.as_bytes());
+        Some(remarks)
     }
 
     fn line_stream(&self, file: Option<&Path>) -> io::Result<LineStream> {
@@ -171,6 +203,12 @@ impl Printer {
 
     /// Prints a remark, an error or a log line to stderr.
     pub fn remark(&self, text: &str) {
+        if let Some(held) = &mut *self.full_screen.lock().unwrap_or_else(PoisonError::into_inner) {
+            if held.len() < MAX_HELD_REMARKS {
+                held.push(text.to_owned());
+            }
+            return;
+        }
         // A closed stderr cannot be reported.
         let _ = write_whole(&mut io::stderr().lock(), self.redacted_line(text).as_bytes());
     }
