@@ -3,7 +3,7 @@
 //! The modules depend on each other in one direction only, from left to right:
 //!
 //! ```text
-//! app → mcp → commands → input, output → spec → error
+//! app → mcp, watch → commands → input, output → spec → error
 //! ```
 
 pub mod app;
@@ -13,3 +13,4 @@ pub mod input;
 pub mod mcp;
 pub mod output;
 pub mod spec;
+pub mod watch;

@@ -147,7 +147,7 @@ fn top_module(relative: &Path) -> String {
 fn modules_of_mcp_delegator_depend_in_one_direction() {
     assert_layers(
         "mcp-delegator",
-        &[&["error"], &["spec"], &["input", "output"], &["commands"], &["mcp"], &["app"]],
+        &[&["error"], &["spec"], &["input", "output"], &["commands"], &["mcp", "watch"], &["app"]],
         &BTreeMap::new(),
     );
 }

@@ -10,6 +10,7 @@ use crate::commands::{
 };
 use crate::mcp::serve;
 use crate::spec::catalog::Catalog;
+use crate::watch;
 
 pub fn commands() -> CommandList {
     static LIST: LazyLock<CommandList> = LazyLock::new(|| CommandList::new(COMMANDS.to_vec()));
@@ -46,6 +47,7 @@ pub const COMMANDS: &[Command] = commands! {
     cloud::apply::SPEC => cloud::apply::run,
     serve::SPEC => serve::run,
     demo::SPEC => demo::run,
+    watch::SPEC => watch::run,
     logs::SPEC => logs::run,
     retry::SPEC => retry::run,
     review::SPEC => review::run,

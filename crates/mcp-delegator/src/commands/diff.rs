@@ -66,7 +66,7 @@ pub fn run(context: &Context<'_>, input: Diff) -> Result<CommandOutput, AppError
     let diff = find_diff(context, &engine, &task, attempt)?;
     let files = parse_unified_diff(&diff.text);
     let selected: Vec<&FileDiff<'_>> = files.iter().filter(|file| is_selected(file, &input.path)).collect();
-    let mut warnings = warnings(&diff, !task.state.is_terminal());
+    let mut warnings = notes(&diff, !task.state.is_terminal());
     if selected.is_empty() && !files.is_empty() {
         let message = format!("the task changed {}, but none that is selected", plural(files.len(), "file"));
         warnings.push(Warning::new(WarningCode::NothingSelected, message));
@@ -147,7 +147,8 @@ fn print(
     Ok(output)
 }
 
-fn warnings(diff: &TaskDiff, is_running: bool) -> Vec<Warning> {
+/// What a reader of the diff has to know: what it lacks, and what it has besides.
+pub fn notes(diff: &TaskDiff, is_running: bool) -> Vec<Warning> {
     if diff.source == DiffSource::Remote {
         return omission_warnings(&diff.omissions);
     }

@@ -82,7 +82,8 @@ pub fn run(context: &Context<'_>, input: Logs) -> Result<CommandOutput, AppError
     match context.screen.presentation.items() {
         ItemFormat::Text => {
             let detail = LogDetail { is_live: input.follow, is_full: input.full };
-            let lines = printing::LogLines::new(context, &engine, &id, detail)?;
+            let text = log_text::LogText::new(context, &engine, &id, detail)?;
+            let lines = printing::LogLines { context, text };
             printed(&engine, &id, lines, input.follow)
         }
         ItemFormat::Json => printed(&engine, &id, printing::RawLines(context), input.follow),

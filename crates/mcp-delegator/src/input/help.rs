@@ -92,8 +92,8 @@ const GROUPS: [(&str, &[&str]); 5] = [
     (
         "Tasks",
         &[
-            "show", "history", "retry", "review", "cancel", "send", "answer", "discard", "restore", "queue",
-            "read",
+            "watch", "show", "history", "retry", "review", "cancel", "send", "answer", "discard", "restore",
+            "queue", "read",
         ],
     ),
     (

@@ -26,5 +26,6 @@ mod remedies;
 mod screens;
 mod setup;
 mod status_sections;
+mod watch;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_mcp-delegator");

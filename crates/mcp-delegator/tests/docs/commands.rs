@@ -39,9 +39,8 @@ pub(crate) fn ending(location: &str, command: &str) -> Ending {
         | "config" | "demo" | "diff" | "discard" | "doctor" | "env" | "events" | "exec" | "fleet"
         | "help" | "history" | "import" | "init" | "local" | "logs" | "man" | "manifest" | "notify"
         | "queue" | "read" | "restore" | "results" | "resume" | "retry" | "review" | "run" | "schema"
-        | "send" | "setup" | "show" | "status" | "undo" | "usage" | "version" | "wait" | "worktrees" => {
-            Ending::Exits
-        }
+        | "send" | "setup" | "show" | "status" | "undo" | "usage" | "version" | "wait" | "watch"
+        | "worktrees" => Ending::Exits,
         other => panic!("{location}: how does `{other}` end? Add it to this list."),
     }
 }
@@ -53,6 +52,7 @@ fn expected_exit(location: &str, command: &str) -> i32 {
         // The page configures an agent that works.
         args if args.starts_with("doctor") && location.starts_with("docs/adding-an-agent.md") => return 0,
         args if args.starts_with("doctor") || args.starts_with("init --dry-run") => return 4,
+        args if args.starts_with("watch") => return 4,
         args if args.starts_with("notify --test") || args.starts_with("notify --retry") => return 4,
         args if args.starts_with("init") => return 2,
         _ => {}

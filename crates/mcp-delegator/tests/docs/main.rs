@@ -61,7 +61,7 @@ fn an_uncovered_command_of_another_program_is_refused() {
 }
 
 #[test]
-#[should_panic(expected = "how does `watch` end?")]
+#[should_panic(expected = "how does `paint` end?")]
 fn a_command_with_an_unknown_ending_is_refused() {
-    commands::ending("page.md:1", "mcp-delegator watch");
+    commands::ending("page.md:1", "mcp-delegator paint");
 }

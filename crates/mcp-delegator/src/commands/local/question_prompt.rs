@@ -166,7 +166,8 @@ impl<'a> QuestionPrompt<'a> {
     }
 }
 
-fn instruction(question: &Question) -> String {
+/// What the person can type.
+pub fn instruction(question: &Question) -> String {
     match (question.options.len(), question.free_text) {
         (0, _) => "Type an answer".to_owned(),
         (1, false) => "Type 1".to_owned(),
@@ -178,7 +179,7 @@ fn instruction(question: &Question) -> String {
 
 /// The answer in a typed line: the numbers of options, the id or label of one, or a text. `None` for an empty line,
 /// and for a number that the prompt does not show.
-fn typed_answer(question: &Question, line: &str) -> Option<Answer> {
+pub fn typed_answer(question: &Question, line: &str) -> Option<Answer> {
     let options = &question.options;
     if line.is_empty() {
         return None;

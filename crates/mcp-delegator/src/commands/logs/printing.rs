@@ -3,7 +3,6 @@
 
 use delegator_domain::terminal;
 use delegator_registry::{NewBytes, TaskDir, TaskFile};
-use delegator_transcript::LogDetail;
 
 use crate::commands::events::follow::RESTARTED;
 use crate::commands::logs::log_text::LogText;
@@ -101,19 +100,8 @@ impl LineSink for RawLines<'_> {
 
 /// What the agent did, in plain words.
 pub(super) struct LogLines<'a> {
-    context: &'a Context<'a>,
-    text: LogText,
-}
-
-impl<'a> LogLines<'a> {
-    pub(super) fn new(
-        context: &'a Context<'a>,
-        engine: &Engine,
-        id: &TaskId,
-        detail: LogDetail,
-    ) -> Result<LogLines<'a>, AppError> {
-        Ok(LogLines { context, text: LogText::new(context, engine, id, detail)? })
-    }
+    pub(super) context: &'a Context<'a>,
+    pub(super) text: LogText,
 }
 
 impl LineSink for LogLines<'_> {

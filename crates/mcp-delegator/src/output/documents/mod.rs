@@ -11,6 +11,6 @@ pub mod local_time;
 pub mod markdown;
 pub mod meta_facts;
 pub mod status;
-mod status_screen;
+pub mod status_screen;
 pub mod task;
 pub mod text;

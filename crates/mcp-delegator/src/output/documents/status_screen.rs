@@ -15,7 +15,7 @@ pub(super) fn block(sections: &TaskSections) -> Block {
     Block::Sections(sections.entries.iter().map(section).collect())
 }
 
-fn heading(section: Section) -> &'static str {
+pub fn heading(section: Section) -> &'static str {
     match section {
         Section::NeedsYou => "Needs you",
         Section::Working => "Working",

@@ -1,0 +1,177 @@
+//! What the agent of the open task did, one entry for each event: the timeline shows the first line of each,
+//! the output all of them. Only the last [`MAX_LINES`] lines are stored. Pure.
+
+use std::collections::VecDeque;
+
+use delegator_transcript::{CommandExecution, ItemDetails, ThreadEvent, looks_like_test_run};
+
+use crate::output::data::task_line::short_age;
+use crate::watch::lines::{Look, TextLine, clean};
+
+const MAX_LINES: usize = 2_000;
+/// A longer pause between two events becomes an entry of its own. Events have no times, so only pauses while
+/// the task is open are known.
+const MIN_PAUSE_MS: i64 = 30_000;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EntryKind {
+    Turn,
+    Command,
+    Test,
+    Edit,
+    Message,
+    Plan,
+    Problem,
+    Pause,
+    Other,
+}
+
+impl EntryKind {
+    /// At most six letters, and how the first line looks.
+    fn label(self) -> (&'static str, Look) {
+        match self {
+            EntryKind::Turn => ("turn", Look::Dim),
+            EntryKind::Command => ("run", Look::Plain),
+            EntryKind::Test => ("test", Look::Good),
+            EntryKind::Edit => ("edit", Look::Plain),
+            EntryKind::Message => ("agent", Look::Heading),
+            EntryKind::Plan => ("plan", Look::Plain),
+            EntryKind::Problem => ("error", Look::Bad),
+            EntryKind::Pause => ("pause", Look::Dim),
+            EntryKind::Other => ("", Look::Plain),
+        }
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LogEntry {
+    pub kind: EntryKind,
+    pub has_failed: bool,
+    /// Safe to show; its first line describes the event.
+    pub text: String,
+}
+
+impl LogEntry {
+    pub fn of(event: Option<&ThreadEvent<'_>>, text: &str) -> LogEntry {
+        let (kind, has_failed) = match event {
+            Some(ThreadEvent::TurnCompleted { .. }) => (EntryKind::Turn, false),
+            Some(ThreadEvent::TurnFailed { .. } | ThreadEvent::Error { .. }) => (EntryKind::Problem, true),
+            Some(ThreadEvent::Item { item, .. }) => kind(&item.details),
+            Some(ThreadEvent::ThreadStarted { .. } | ThreadEvent::TurnStarted) | None => {
+                (EntryKind::Other, false)
+            }
+        };
+        LogEntry { kind, has_failed, text: clean(text) }
+    }
+
+    fn lines(&self) -> usize {
+        self.text.lines().count().max(1)
+    }
+
+    fn first_line(&self) -> &str {
+        self.text.lines().next().unwrap_or_default()
+    }
+
+    fn look(&self) -> Look {
+        if self.has_failed { Look::Bad } else { self.kind.label().1 }
+    }
+
+    fn look_of_rest(&self, line: &str) -> Look {
+        match (self.kind, line.as_bytes().first()) {
+            (EntryKind::Edit, Some(b'+')) => Look::Added,
+            (EntryKind::Edit, Some(b'-')) => Look::Deleted,
+            (EntryKind::Message, _) => Look::Plain,
+            _ => Look::Dim,
+        }
+    }
+}
+
+fn kind(details: &ItemDetails<'_>) -> (EntryKind, bool) {
+    match details {
+        ItemDetails::CommandExecution(CommandExecution { command, exit_code, .. }) => {
+            let is_test = looks_like_test_run(&command.resolve());
+            let kind = if is_test { EntryKind::Test } else { EntryKind::Command };
+            (kind, exit_code.is_some_and(|code| code != 0))
+        }
+        ItemDetails::FileChange { .. } => (EntryKind::Edit, false),
+        ItemDetails::AgentMessage { .. } => (EntryKind::Message, false),
+        ItemDetails::TodoList { .. } => (EntryKind::Plan, false),
+        ItemDetails::Error { .. } => (EntryKind::Problem, true),
+        _ => (EntryKind::Other, false),
+    }
+}
+
+#[derive(Debug, Clone, Default)]
+pub struct Log {
+    entries: VecDeque<LogEntry>,
+    lines: usize,
+    last_ms: Option<i64>,
+}
+
+impl Log {
+    pub fn push(&mut self, entry: LogEntry, now_ms: i64) {
+        let pause_ms = self.last_ms.map_or(0, |last_ms| now_ms - last_ms);
+        self.last_ms = Some(now_ms);
+        if pause_ms >= MIN_PAUSE_MS {
+            let text = format!("nothing for {}", short_age(pause_ms.unsigned_abs() / 1000));
+            self.append(LogEntry { kind: EntryKind::Pause, has_failed: false, text });
+        }
+        self.append(entry);
+    }
+
+    fn append(&mut self, entry: LogEntry) {
+        self.lines += entry.lines();
+        self.entries.push_back(entry);
+        while self.lines > MAX_LINES && self.entries.len() > 1 {
+            let oldest = self.entries.pop_front();
+            self.lines -= oldest.map_or(0, |oldest| oldest.lines());
+        }
+    }
+
+    /// One line for each event.
+    pub fn timeline(&self) -> Vec<TextLine> {
+        let line = |entry: &LogEntry| {
+            let first = entry.first_line();
+            let first = first.strip_prefix("Message: ").unwrap_or(first);
+            TextLine::new(entry.look(), format!("{:<6} {first}", entry.kind.label().0))
+        };
+        self.entries.iter().map(line).collect()
+    }
+
+    pub fn output(&self) -> Vec<TextLine> {
+        let lines = |entry: &LogEntry| -> Vec<TextLine> {
+            let rest = entry.text.lines().skip(1);
+            let rest = rest.map(|line| TextLine::new(entry.look_of_rest(line), format!("  {line}")));
+            std::iter::once(TextLine::new(entry.look(), entry.first_line())).chain(rest).collect()
+        };
+        self.entries.iter().flat_map(lines).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn message(text: &str) -> LogEntry {
+        LogEntry { kind: EntryKind::Message, has_failed: false, text: text.to_owned() }
+    }
+
+    #[test]
+    fn a_pause_becomes_one_line() {
+        let mut log = Log::default();
+        for (text, at_ms) in [("Message: a", 0), ("Message: b", 29_999), ("Message: c", 150_000)] {
+            log.push(message(text), at_ms);
+        }
+        let texts: Vec<String> = log.timeline().into_iter().map(|line| line.text).collect();
+        assert_eq!(texts, ["agent  a", "agent  b", "pause  nothing for 2m", "agent  c"]);
+    }
+
+    #[test]
+    fn only_the_last_lines_are_stored() {
+        let mut log = Log::default();
+        (0..MAX_LINES).for_each(|number| log.push(message(&format!("{number}\nx")), 0));
+        assert_eq!((log.entries.len(), log.lines), (MAX_LINES / 2, MAX_LINES));
+        assert_eq!(log.output().len(), MAX_LINES);
+        assert_eq!(log.output()[0].text, format!("{}", MAX_LINES / 2));
+    }
+}
