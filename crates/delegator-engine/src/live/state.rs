@@ -85,6 +85,15 @@ impl LiveTask {
         }
     }
 
+    /// The order of submission.
+    pub fn seq(&self) -> i64 {
+        match &self.row {
+            LiveRow::Running(running) => running.task.seq,
+            LiveRow::Queued(queued) => queued.task.seq,
+            LiveRow::Stored(task) => task.seq,
+        }
+    }
+
     /// The group or chain with which it was submitted.
     pub fn submission(&self) -> Option<&Subject> {
         match &self.row {
@@ -97,8 +106,8 @@ impl LiveTask {
     /// Running tasks and queued ones in order of submission, then the ended ones, the last one first.
     fn order(&self) -> (u8, i64) {
         match &self.row {
-            LiveRow::Running(running) => (0, running.task.seq),
-            LiveRow::Queued(queued) => (1, queued.task.seq),
+            LiveRow::Running(_) => (0, self.seq()),
+            LiveRow::Queued(_) => (1, self.seq()),
             LiveRow::Stored(task) => (2, task.ended.as_ref().map_or(task.seq, |ended| -ended.order)),
         }
     }

@@ -131,13 +131,7 @@ impl Board {
 }
 
 fn line(task: &LiveTask, is_queue_paused: bool, clock: Clock<'_>) -> (i64, TaskLine) {
-    match &task.row {
-        LiveRow::Running(running) => {
-            (running.task.seq, TaskLine::running(running, task.questions.first(), clock))
-        }
-        LiveRow::Queued(queued) => (queued.task.seq, TaskLine::queued(queued, is_queue_paused, clock)),
-        LiveRow::Stored(stored) => (stored.seq, TaskLine::of_row(stored, clock)),
-    }
+    (task.seq(), TaskLine::live(task, is_queue_paused, clock))
 }
 
 fn lines_of(entry: &Entry) -> &[TaskLine] {

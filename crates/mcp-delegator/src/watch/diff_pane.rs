@@ -109,7 +109,7 @@ fn hunks(diff: &[u8]) -> Vec<TextLine> {
         let line = line.strip_suffix('\r').unwrap_or(line).replace('\r', "^M");
         TextLine::new(look, clean(&line))
     };
-    lines.take(MAX_LINES_OF_FILE).map(line).collect()
+    lines.take(MAX_LINES_OF_FILE).flat_map(|text| line(text).pieces()).collect()
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use delegator_domain::task::TaskId;
 use delegator_engine::{
-    ConnectionPool, Engine, LiveChange, LiveFeed, LiveReader, LiveState, Update, Variables,
+    ConnectionPool, Engine, LiveChange, LiveFeed, LiveReader, LiveState, OpenScreens, Update, Variables,
 };
 use jiff::Timestamp;
 use ratatui::backend::CrosstermBackend;
@@ -33,7 +33,7 @@ use crate::watch::keys::{self, Action};
 use crate::watch::loader::{Loaded, Loader, Request};
 use crate::watch::results::{called, loaded, reload_task};
 use crate::watch::runner::{CallResult, CommandRunner};
-use crate::watch::state::{Effect, State, Step};
+use crate::watch::state::{Effect, State, Step, View};
 use crate::watch::task_view::Tab;
 use crate::watch::update::{open_task, update};
 use crate::watch::view::{self, layout};
@@ -63,7 +63,8 @@ pub fn run(context: &Context<'_>, engine: Engine, open: Option<String>) -> Resul
     let run = move |step: Step| drop(called.send(Event::Called(runner.run(&step.call), step)));
     let commands = start("commands", move || to_run.into_iter().for_each(run))?;
     let connections = ConnectionPool::of_service().with_redactor(context.screen.printer.redactor().clone());
-    let feed = LiveFeed::new(engine.with_connections(connections))?;
+    let engine = engine.with_connections(connections);
+    let feed = LiveFeed::new(engine.clone())?;
     let wake = sender.clone();
     let reader = feed.reader(None, Box::new(move || drop(wake.send(Event::Changed))))?;
     let state = State {
@@ -73,7 +74,9 @@ pub fn run(context: &Context<'_>, engine: Engine, open: Option<String>) -> Resul
     };
     force_color_output(state.is_colored);
     let (live, variables) = (LiveState::default(), variables(context));
-    let mut watch = Watch { state, live, reader, has_changed: false, requests, steps, variables, open };
+    let shown = None;
+    let mut watch =
+        Watch { state, live, reader, has_changed: false, requests, steps, variables, open, engine, shown };
     let screen = OpenScreen::enter(context).map_err(|error| io_error("Preparing the terminal", &error))?;
     start_input(sender)?;
     let result = watch.run(&events, context);
@@ -121,6 +124,9 @@ struct Watch {
     variables: Variables,
     /// A task or a group; opened with the first tasks.
     open: Option<String>,
+    engine: Engine,
+    /// The task on the screen, of which no notification is sent.
+    shown: Option<(TaskId, OpenScreens)>,
 }
 
 impl Watch {
@@ -149,6 +155,7 @@ impl Watch {
             self.state.now_ms = Timestamp::now().as_millisecond();
             received.into_iter().for_each(|event| self.handle(event, context));
             self.take_changes();
+            self.mark_shown();
             for effect in std::mem::take(&mut self.state.effects) {
                 match effect {
                     Effect::Quit => return Ok(()),
@@ -160,6 +167,17 @@ impl Watch {
                     }
                 }
             }
+        }
+    }
+
+    fn mark_shown(&mut self) {
+        let open = match self.state.views.last() {
+            Some(View::Task(view)) => Some(&view.id),
+            _ => None,
+        };
+        if self.shown.as_ref().map(|(id, _)| id) != open {
+            let mark = |id: &TaskId| (id.clone(), self.engine.screens().open(std::slice::from_ref(id)));
+            self.shown = open.map(mark);
         }
     }
 
@@ -191,8 +209,8 @@ impl Watch {
                     self.live = (*state).clone();
                     changed.extend(self.live.tasks.keys().cloned());
                 }
-                Update::Changes(changes, _) => {
-                    for change in changes {
+                Update::Changes { changes, .. } => {
+                    for (_, change) in changes {
                         self.live.apply(&change);
                         if let LiveChange::Task(task) = change {
                             changed.push(task.id().clone());

@@ -7,6 +7,9 @@ use delegator_domain::terminal;
 use textwrap::core::display_width;
 use textwrap::{Options, WordSeparator, WordSplitter};
 
+/// Columns of a line before it is wrapped: six rows of 40 columns.
+pub const MAX_COLUMNS: usize = 240;
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Look {
     #[default]
@@ -35,7 +38,12 @@ impl TextLine {
 
     /// The lines of an untrusted text.
     pub fn all(look: Look, text: &str) -> Vec<TextLine> {
-        clean(text).lines().map(|line| TextLine::new(look, line)).collect()
+        clean(text).lines().flat_map(|line| TextLine::new(look, line).pieces()).collect()
+    }
+
+    /// Scrolling moves by whole lines, so each must fit the smallest screen.
+    pub fn pieces(self) -> Vec<TextLine> {
+        wrapped(&self, MAX_COLUMNS)
     }
 }
 
@@ -147,6 +155,14 @@ mod tests {
         assert_eq!(shown(&texts, Top::At(9), 5, 3), ["two", "two", "three"]);
         assert_eq!(shown(&[], Top::End, 5, 3), [""; 0]);
         assert_eq!(shown(&["long long long"], Top::End, 4, 2), ["long", "long"], "its beginning");
+    }
+
+    #[test]
+    fn a_long_line_can_be_read_to_its_end() {
+        let text = "word ".repeat(500) + "end";
+        let lines = TextLine::all(Look::Plain, &text);
+        let shown = window(&lines, Top::End, (40, 7));
+        assert!(shown.last().is_some_and(|line| line.text.ends_with("end")), "{shown:?}");
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use delegator_transcript::{CommandExecution, ItemDetails, ThreadEvent, looks_like_test_run};
 
 use crate::output::data::task_line::short_age;
-use crate::watch::lines::{Look, TextLine, clean};
+use crate::watch::lines::{Look, MAX_COLUMNS, TextLine, clean, fitted};
 
 const MAX_LINES: usize = 2_000;
 /// A longer pause between two events becomes an entry of its own. Events have no times, so only pauses while
@@ -133,7 +133,7 @@ impl Log {
         let line = |entry: &LogEntry| {
             let first = entry.first_line();
             let first = first.strip_prefix("Message: ").unwrap_or(first);
-            TextLine::new(entry.look(), format!("{:<6} {first}", entry.kind.label().0))
+            TextLine::new(entry.look(), fitted(&format!("{:<6} {first}", entry.kind.label().0), MAX_COLUMNS))
         };
         self.entries.iter().map(line).collect()
     }
@@ -142,7 +142,8 @@ impl Log {
         let lines = |entry: &LogEntry| -> Vec<TextLine> {
             let rest = entry.text.lines().skip(1);
             let rest = rest.map(|line| TextLine::new(entry.look_of_rest(line), format!("  {line}")));
-            std::iter::once(TextLine::new(entry.look(), entry.first_line())).chain(rest).collect()
+            let first = TextLine::new(entry.look(), entry.first_line());
+            std::iter::once(first).chain(rest).flat_map(TextLine::pieces).collect()
         };
         self.entries.iter().flat_map(lines).collect()
     }

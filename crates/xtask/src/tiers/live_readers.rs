@@ -12,6 +12,7 @@ use serde_json::json;
 use super::Trial;
 use super::bulk::{submit_all, wait_all_started};
 use super::mcp_clients::HttpClient;
+use crate::clock::sleep;
 use crate::error::LoadError;
 use crate::figures::Figure;
 use crate::processes::{cpu_seconds, peak_kib, rss_kib};
@@ -126,7 +127,7 @@ fn follow(
             if events > 2
                 && let Some(length) = stop_for.take()
             {
-                thread::sleep(length);
+                sleep(length);
             }
         }
     }
