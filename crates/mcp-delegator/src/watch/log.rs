@@ -1,5 +1,5 @@
 //! What the agent of the open task did, one entry for each event: the timeline shows the first line of each,
-//! the output all of them. Only the last [`MAX_LINES`] lines are stored. Pure.
+//! the output all of them. Only a bounded number of lines is stored. Pure.
 
 use std::collections::VecDeque;
 
