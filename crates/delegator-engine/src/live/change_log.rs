@@ -105,8 +105,8 @@ mod tests {
     use super::*;
 
     fn change(number: usize) -> LiveChange {
-        let mut bytes = [0; 16];
-        bytes[..8].copy_from_slice(&number.to_le_bytes());
+        // A character of an id has five bits of a byte.
+        let bytes = std::array::from_fn(|at| u8::try_from(number >> (5 * at).min(63) & 31).unwrap());
         LiveChange::Removed(TaskId::from_random(TaskLocation::Local, bytes))
     }
 

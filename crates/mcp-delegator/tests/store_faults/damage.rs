@@ -45,9 +45,10 @@ fn task_call(spec: &CommandSpec) -> Option<Vec<&'static str>> {
         ["cloud", "wait" | "results" | "cancel" | "apply"] => vec![ID],
         ["restore" | "undo"] => vec![ID, "--dry-run"],
         ["import"] => vec![SESSION],
-        // `serve` starts, and its tools report the error; `worker` needs its database first; the others do not need the
-        // registry.
+        // `serve` starts, and its tools report the error; `worker` needs its database first, `watch` a terminal; the
+        // others do not need the registry.
         ["serve"]
+        | ["watch"]
         | ["worker"]
         | ["fleet", _]
         | ["cloud", "list-environments" | "github-setup"]
