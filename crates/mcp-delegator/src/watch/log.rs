@@ -3,8 +3,9 @@
 
 use std::collections::VecDeque;
 
-use delegator_transcript::{CommandExecution, ItemDetails, ThreadEvent, looks_like_test_run};
+use delegator_transcript::ThreadEvent;
 
+use crate::output::data::log_entry::EntryKind;
 use crate::output::data::task_line::short_age;
 use crate::watch::lines::{Look, MAX_COLUMNS, TextLine, clean, fitted};
 
@@ -13,33 +14,18 @@ const MAX_LINES: usize = 2_000;
 /// the task is open are known.
 const MIN_PAUSE_MS: i64 = 30_000;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum EntryKind {
-    Turn,
-    Command,
-    Test,
-    Edit,
-    Message,
-    Plan,
-    Problem,
-    Pause,
-    Other,
-}
-
-impl EntryKind {
-    /// At most six letters, and how the first line looks.
-    fn label(self) -> (&'static str, Look) {
-        match self {
-            EntryKind::Turn => ("turn", Look::Dim),
-            EntryKind::Command => ("run", Look::Plain),
-            EntryKind::Test => ("test", Look::Good),
-            EntryKind::Edit => ("edit", Look::Plain),
-            EntryKind::Message => ("agent", Look::Heading),
-            EntryKind::Plan => ("plan", Look::Plain),
-            EntryKind::Problem => ("error", Look::Bad),
-            EntryKind::Pause => ("pause", Look::Dim),
-            EntryKind::Other => ("", Look::Plain),
-        }
+/// At most six letters, and how the first line looks.
+fn label(kind: EntryKind) -> (&'static str, Look) {
+    match kind {
+        EntryKind::Turn => ("turn", Look::Dim),
+        EntryKind::Command => ("run", Look::Plain),
+        EntryKind::Test => ("test", Look::Good),
+        EntryKind::Edit => ("edit", Look::Plain),
+        EntryKind::Message => ("agent", Look::Heading),
+        EntryKind::Plan => ("plan", Look::Plain),
+        EntryKind::Problem => ("error", Look::Bad),
+        EntryKind::Pause => ("pause", Look::Dim),
+        EntryKind::Other => ("", Look::Plain),
     }
 }
 
@@ -53,14 +39,7 @@ pub struct LogEntry {
 
 impl LogEntry {
     pub fn of(event: Option<&ThreadEvent<'_>>, text: &str) -> LogEntry {
-        let (kind, has_failed) = match event {
-            Some(ThreadEvent::TurnCompleted { .. }) => (EntryKind::Turn, false),
-            Some(ThreadEvent::TurnFailed { .. } | ThreadEvent::Error { .. }) => (EntryKind::Problem, true),
-            Some(ThreadEvent::Item { item, .. }) => kind(&item.details),
-            Some(ThreadEvent::ThreadStarted { .. } | ThreadEvent::TurnStarted) | None => {
-                (EntryKind::Other, false)
-            }
-        };
+        let (kind, has_failed) = EntryKind::of(event);
         LogEntry { kind, has_failed, text: clean(text) }
     }
 
@@ -73,7 +52,7 @@ impl LogEntry {
     }
 
     fn look(&self) -> Look {
-        if self.has_failed { Look::Bad } else { self.kind.label().1 }
+        if self.has_failed { Look::Bad } else { label(self.kind).1 }
     }
 
     fn look_of_rest(&self, line: &str) -> Look {
@@ -83,21 +62,6 @@ impl LogEntry {
             (EntryKind::Message, _) => Look::Plain,
             _ => Look::Dim,
         }
-    }
-}
-
-fn kind(details: &ItemDetails<'_>) -> (EntryKind, bool) {
-    match details {
-        ItemDetails::CommandExecution(CommandExecution { command, exit_code, .. }) => {
-            let is_test = looks_like_test_run(&command.resolve());
-            let kind = if is_test { EntryKind::Test } else { EntryKind::Command };
-            (kind, exit_code.is_some_and(|code| code != 0))
-        }
-        ItemDetails::FileChange { .. } => (EntryKind::Edit, false),
-        ItemDetails::AgentMessage { .. } => (EntryKind::Message, false),
-        ItemDetails::TodoList { .. } => (EntryKind::Plan, false),
-        ItemDetails::Error { .. } => (EntryKind::Problem, true),
-        _ => (EntryKind::Other, false),
     }
 }
 
@@ -133,7 +97,7 @@ impl Log {
         let line = |entry: &LogEntry| {
             let first = entry.first_line();
             let first = first.strip_prefix("Message: ").unwrap_or(first);
-            TextLine::new(entry.look(), fitted(&format!("{:<6} {first}", entry.kind.label().0), MAX_COLUMNS))
+            TextLine::new(entry.look(), fitted(&format!("{:<6} {first}", label(entry.kind).0), MAX_COLUMNS))
         };
         self.entries.iter().map(line).collect()
     }

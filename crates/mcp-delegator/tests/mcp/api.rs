@@ -77,6 +77,11 @@ fn a_task_is_submitted_looked_at_and_read() {
     let first = log[0]["text"].as_str().unwrap().to_owned();
     let found = get(&server, &format!("/tasks/{id}/log?q={}", first[..3].to_uppercase()));
     assert_eq!(found["data"]["entries"][0]["text"], first, "{found}");
+    let timeline = get(&server, &format!("/tasks/{id}/timeline"))["data"]["entries"].clone();
+    let kinds: Vec<&Value> = timeline.as_array().unwrap().iter().map(|entry| &entry["kind"]).collect();
+    assert!(kinds.contains(&&json!("message")) && kinds.contains(&&json!("turn")), "{timeline}");
+    let failed = get(&server, &format!("/tasks/{id}/timeline?failed=true"));
+    assert_eq!(failed["data"]["entries"], json!([]), "{failed}");
     for path in ["/history?query=look", "/worktrees", "/usage", "/agents", &format!("/tasks/{id}/messages")] {
         get(&server, path);
     }

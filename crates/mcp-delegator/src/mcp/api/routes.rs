@@ -64,12 +64,13 @@ macro_rules! calls {
     };
 }
 
-const CALLS: [Route; 26] = calls! {
+const CALLS: [Route; 27] = calls! {
     GET "/tasks" Read queries::tasks::SPEC => queries::tasks::run;
     POST "/tasks" Write local::exec::SPEC => local::exec::run;
     GET "/tasks/{id}" Read show::SPEC => show::run, id "task_id";
     GET "/tasks/{id}/events" Read queries::events::SPEC => queries::events::run, id "task_id";
     GET "/tasks/{id}/log" Read queries::log::SPEC => queries::log::run, id "task_id";
+    GET "/tasks/{id}/timeline" Read queries::log::TIMELINE => queries::log::run_timeline, id "task_id";
     GET "/tasks/{id}/messages" Read queries::messages::SPEC => queries::messages::run, id "task_id";
     GET "/tasks/{id}/diff" Read diff::SPEC => diff::run, id "task_id";
     POST "/tasks/{id}/cancel" Write local::cancel::SPEC => local::cancel::run, id "task_id";

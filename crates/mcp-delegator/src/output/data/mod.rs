@@ -16,6 +16,7 @@ pub mod final_message;
 pub mod findings;
 pub mod group;
 pub mod live_task;
+pub mod log_entry;
 pub mod notification;
 pub mod output;
 pub mod progress;

@@ -10,10 +10,11 @@ use ratatui::style::Color;
 
 use super::*;
 use crate::output::data::group::{AttemptData, AttemptResult, GroupData};
+use crate::output::data::log_entry::EntryKind;
 use crate::watch::diff_pane::DiffPane;
 use crate::watch::keys::Action;
 use crate::watch::loader::Loaded;
-use crate::watch::log::{EntryKind, LogEntry};
+use crate::watch::log::LogEntry;
 use crate::watch::results::{called, loaded};
 use crate::watch::runner::CallResult;
 use crate::watch::state::Effect;

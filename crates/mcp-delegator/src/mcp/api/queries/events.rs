@@ -5,14 +5,14 @@ use delegator_engine::{EventPlace, StoredEvent};
 use crate::commands::prelude::*;
 
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
-pub struct Events {
+pub struct EventsInput {
     #[serde(flatten)]
     pub task: TaskIdInput,
     /// Number of the first event
     #[serde(default = "default_number::<1>")]
     #[schemars(range(min = 1, max = 1_000_000_000))]
     pub from: u32,
-    /// Events
+    /// Events or entries of an answer
     #[serde(default = "default_number::<200>")]
     #[schemars(range(min = 1, max = 5000))]
     pub limit: u32,
@@ -43,7 +43,10 @@ pub const SPEC: CommandSpec = CommandSpec {
     shape: Shape::List("events"),
     toolset: Toolset::Hidden,
     config: ConfigUse::ValidPart,
-    ..CommandSpec::read_only::<Events, EventList>(&["task", "events"], "Read a range of the events of a task")
+    ..CommandSpec::read_only::<EventsInput, EventList>(
+        &["task", "events"],
+        "Read a range of the events of a task",
+    )
 };
 
 impl From<&StoredEvent> for NumberedEvent {
@@ -54,7 +57,7 @@ impl From<&StoredEvent> for NumberedEvent {
     }
 }
 
-pub fn run(context: &Context<'_>, input: Events) -> Result<CommandOutput, AppError> {
+pub fn run(context: &Context<'_>, input: EventsInput) -> Result<CommandOutput, AppError> {
     let engine = engine(context)?;
     let id = resolve_task(&engine, &input.task.task_id)?;
     engine.remote().fetch_events(&engine.results().task(&id)?)?;

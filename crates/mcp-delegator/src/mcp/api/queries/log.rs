@@ -1,34 +1,34 @@
 //! `GET /tasks/{id}/log`: what the agent did in plain words, by the number of the event, and the search in it.
+//! `GET /tasks/{id}/timeline`: the first line of each entry.
 
 use delegator_domain::terminal;
 use delegator_engine::EventPlace;
-use delegator_transcript::{Effect, FoldOptions, Framer, Headlines, LineLimits, LineSummarizer, LogDetail};
+use delegator_registry::TaskFile;
+use delegator_transcript::LogDetail;
+use schemars::{Schema, SchemaGenerator};
 
-use crate::commands::events::source::task_dialect;
+use crate::commands::inputs::choices;
+use crate::commands::logs::log_text::LogText;
 use crate::commands::prelude::*;
-use crate::mcp::api::queries::events::MAX_BYTES;
+use crate::mcp::api::queries::events::{EventsInput, MAX_BYTES};
+use crate::output::data::log_entry::EntryKind;
 
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
-pub struct Log {
+pub struct LogInput {
     #[serde(flatten)]
-    pub task: TaskIdInput,
+    pub range: EventsInput,
     /// Only what contains this text, in upper or lower case
     #[schemars(length(min = 1, max = 1000))]
     pub q: Option<String>,
-    /// Number of the first event
-    #[serde(default = "default_number::<1>")]
-    #[schemars(range(min = 1, max = 1_000_000_000))]
-    pub from: u32,
-    /// Entries
-    #[serde(default = "default_number::<200>")]
-    #[schemars(range(min = 1, max = 5000))]
-    pub limit: u32,
+    /// Only what has failed
+    #[serde(default)]
+    pub failed: bool,
 }
 
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct LogList {
     pub task_id: String,
-    pub entries: Vec<LogEntry>,
+    pub entries: Vec<NumberedEntry>,
     /// More entries are stored after these.
     pub has_more: bool,
     /// `from` of the next request.
@@ -36,66 +36,92 @@ pub struct LogList {
 }
 
 #[derive(Debug, Clone, Serialize, JsonSchema)]
-pub struct LogEntry {
+pub struct NumberedEntry {
     /// The event that it describes: 1, 2, … per task.
     pub number: u64,
+    #[schemars(schema_with = "kinds")]
+    pub kind: &'static str,
+    /// A command that exited with another code than 0, or an error.
+    pub has_failed: bool,
     pub text: String,
+}
+
+fn kinds(_: &mut SchemaGenerator) -> Schema {
+    choices(EntryKind::NAMES)
 }
 
 pub const SPEC: CommandSpec = CommandSpec {
     shape: Shape::List("entries"),
     toolset: Toolset::Hidden,
     config: ConfigUse::ValidPart,
-    ..CommandSpec::read_only::<Log, LogList>(&["task", "log"], "Read or search the log of a task")
+    ..CommandSpec::read_only::<LogInput, LogList>(&["task", "log"], "Read or search the log of a task")
+};
+
+pub const TIMELINE: CommandSpec = CommandSpec {
+    shape: Shape::List("entries"),
+    toolset: Toolset::Hidden,
+    config: ConfigUse::ValidPart,
+    ..CommandSpec::read_only::<LogInput, LogList>(
+        &["task", "timeline"],
+        "Read the first line of each entry of the log of a task",
+    )
 };
 
 /// Events that are read at once.
 const CHUNK: usize = 500;
 const CHUNK_BYTES: usize = 1 << 20;
 
-pub fn run(context: &Context<'_>, input: Log) -> Result<CommandOutput, AppError> {
+pub fn run(context: &Context<'_>, input: LogInput) -> Result<CommandOutput, AppError> {
+    read(context, &input, str::to_owned)
+}
+
+pub fn run_timeline(context: &Context<'_>, input: LogInput) -> Result<CommandOutput, AppError> {
+    read(context, &input, |text| text.lines().next().unwrap_or_default().to_owned())
+}
+
+fn read(
+    context: &Context<'_>,
+    input: &LogInput,
+    shown: impl Fn(&str) -> String,
+) -> Result<CommandOutput, AppError> {
     let engine = engine(context)?;
-    let id = resolve_task(&engine, &input.task.task_id)?;
+    let id = resolve_task(&engine, &input.range.task.task_id)?;
     let task = engine.results().task(&id)?;
     engine.remote().fetch_events(&task)?;
-    let options = FoldOptions { dialect: task_dialect(context, &engine, &id)?, ..FoldOptions::default() };
-    let (mut framer, mut summarizer) = (Framer::new(LineLimits::STANDARD), LineSummarizer::new(options));
-    let mut headlines = Headlines::default();
     let detail = LogDetail { is_live: !task.state.is_terminal(), is_full: false };
-    let text = input.q.as_ref().map(|text| text.to_lowercase());
-    let is_wanted = |found: &String| text.as_ref().is_none_or(|text| found.to_lowercase().contains(text));
-    let (from, limit) = (u64::from(input.from), input.limit as usize);
+    let mut log_text = LogText::new(context, &engine, &id, detail)?;
+    let wanted = input.q.as_ref().map(|text| text.to_lowercase());
+    let (from, limit) = (u64::from(input.range.from), input.range.limit as usize);
     let mut list = LogList { task_id: id.to_string(), entries: Vec::new(), has_more: false, next_from: from };
     let (mut place, mut bytes) = (EventPlace::default(), 0);
-    'chunks: loop {
+    loop {
         let range = engine.results().event_range(&id, place, 0, CHUNK, CHUNK_BYTES)?;
         place = range.end;
+        if range.is_restarted {
+            log_text.restart();
+            (list.entries, list.next_from, bytes) = (Vec::new(), from, 0);
+        }
         for event in range.events {
             if list.entries.len() >= limit || bytes > MAX_BYTES {
                 list.has_more = true;
-                break 'chunks;
+                return Ok(CommandOutput::done(list));
             }
-            let mut texts = Vec::new();
-            framer.push(&[&event.line, b"\n".as_slice()].concat(), |line| {
-                summarizer.push_line_with(&line, |effect| {
-                    if let Effect::Emit(event) = effect {
-                        texts.extend(headlines.log_text(event, Some(&task.working_dir), detail));
-                    }
-                });
+            log_text.take(TaskFile::Events, &event.line, |parsed, text| {
+                let (kind, has_failed) = EntryKind::of(parsed);
+                let text = shown(&terminal::sanitize(&text));
+                let is_found = wanted.as_ref().is_none_or(|wanted| text.to_lowercase().contains(wanted));
+                if event.number >= from && is_found && (has_failed || !input.failed) {
+                    bytes += text.len();
+                    let kind = kind.name();
+                    list.entries.push(NumberedEntry { number: event.number, kind, has_failed, text });
+                }
             });
-            if event.number >= from {
-                let entry = |text: String| LogEntry { number: event.number, text };
-                let texts = texts.iter().map(|text| terminal::sanitize(text).to_string()).filter(is_wanted);
-                let texts = texts.inspect(|text| bytes += text.len());
-                list.entries.extend(texts.map(entry));
-                list.next_from = event.number + 1;
-            }
+            list.next_from = from.max(event.number + 1);
         }
         if !range.has_more {
-            break;
+            return Ok(CommandOutput::done(list));
         }
     }
-    Ok(CommandOutput::done(list))
 }
 
 impl CommandData for LogList {}
