@@ -4,7 +4,7 @@
 //! reports messages and answers that were not delivered.
 
 use std::cell::{Cell, RefCell};
-use std::fs::{File, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::OpenOptionsExt;
@@ -94,9 +94,14 @@ pub(super) fn part_path(dir: &TaskDir, file: TaskFile, part: u32) -> PathBuf {
     }
 }
 
-/// A new, empty, private file.
+/// A new, empty, private file. It replaces that of an earlier agent of the task and is not the same file, so that a
+/// reader notices it however long the new stream is.
 pub(super) fn create_stream(path: &Path) -> io::Result<File> {
-    OpenOptions::new().read(true).write(true).create(true).truncate(true).mode(0o600).open(path)
+    let new = path.with_added_extension("new");
+    let file =
+        OpenOptions::new().read(true).write(true).create(true).truncate(true).mode(0o600).open(&new)?;
+    fs::rename(&new, path)?;
+    Ok(file)
 }
 
 impl TaskPorts {
@@ -182,7 +187,7 @@ impl Ports for TaskPorts {
     }
 
     fn remove(&self, stream: Stream, part: u32) -> io::Result<()> {
-        std::fs::remove_file(self.path(stream, part))
+        fs::remove_file(self.path(stream, part))
     }
 
     /// Called every second by every supervisor, so it reads the row only if the registry has changed.
