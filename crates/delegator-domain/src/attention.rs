@@ -23,6 +23,8 @@ pub enum Need {
     Budget,
     /// There was no activity for half of the idle limit.
     Silence,
+    /// Its changes could not be applied, because they conflict with others, and the result was not read since.
+    Conflict,
     /// Its check failed, and the result was not read.
     CheckFailed,
     /// The agent is not signed in any more, and the result was not read.
@@ -40,6 +42,7 @@ pub struct TaskFacts {
     pub idle_limit_sec: Option<u64>,
     pub verification: Option<Verification>,
     pub failure: Option<FailureKind>,
+    pub has_apply_conflict: bool,
     pub is_read: bool,
     /// It never started, because its predecessor ended differently.
     pub is_skipped: bool,
@@ -55,6 +58,7 @@ impl TaskFacts {
             idle_limit_sec: None,
             verification: None,
             failure: None,
+            has_apply_conflict: false,
             is_read: false,
             is_skipped: false,
         }
@@ -73,6 +77,7 @@ impl TaskFacts {
         let is_news = self.state.is_terminal() && !self.is_read;
         match (self.verification, self.failure) {
             _ if !is_news => None,
+            _ if self.has_apply_conflict => Some(Need::Conflict),
             (_, Some(FailureKind::Auth)) => Some(Need::SignIn),
             (Some(check), _) if check.has_failed() => Some(Need::CheckFailed),
             _ => None,
@@ -123,6 +128,7 @@ mod tests {
         let checked = |outcome| TaskFacts { verification: Some(outcome), ..completed };
         let read = |facts| TaskFacts { is_read: true, ..facts };
         let failed = |kind| TaskFacts { failure: Some(kind), ..facts(State::Failed) };
+        let conflicting = TaskFacts { has_apply_conflict: true, ..checked(Verification::Refuted) };
         let skipped = TaskFacts { is_skipped: true, ..facts(State::Cancelled) };
         for (facts, need, section) in [
             (facts(State::Queued), None, Waiting),
@@ -143,6 +149,8 @@ mod tests {
             (read(checked(Verification::Refuted)), None, Finished),
             (failed(FailureKind::Auth), Some(Need::SignIn), NeedsYou),
             (read(failed(FailureKind::Auth)), None, Finished),
+            (conflicting, Some(Need::Conflict), NeedsYou),
+            (read(conflicting), None, Finished),
             (failed(FailureKind::AgentExit), None, FinishedUnread),
             (facts(State::Timeout), None, FinishedUnread),
             (facts(State::Cancelled), None, FinishedUnread),

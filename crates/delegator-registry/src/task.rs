@@ -191,6 +191,14 @@ impl From<&Task> for TaskSummary {
     }
 }
 
+impl From<&TaskSummary> for Member {
+    /// A summary does not have the end.
+    fn from(task: &TaskSummary) -> Member {
+        let follows = task.follows.as_ref().map(|follows| follows.task.clone());
+        Member { id: task.id.clone(), follows, end: None, is_skipped: false }
+    }
+}
+
 impl From<&Task> for Member {
     fn from(task: &Task) -> Member {
         Member {
@@ -300,6 +308,8 @@ pub struct EndRecord {
     pub lines: Option<ChangedLines>,
     /// Millionths of a US dollar, if the agent reported it.
     pub cost_microdollars: Option<u64>,
+    /// The last attempt to apply its changes failed, because the work tree has others in the same places.
+    pub has_apply_conflict: bool,
 }
 
 /// How many lines changed during a task, as far as they were counted.
@@ -447,6 +457,7 @@ pub(crate) fn ended_from(row: &Row<'_>) -> rusqlite::Result<Option<EndRecord>> {
         verification: Column::read(row, "verification")?,
         lines: lines.map(|(added, deleted)| ChangedLines { added, deleted }),
         cost_microdollars: row.get("cost_microdollars")?,
+        has_apply_conflict: row.get("has_apply_conflict")?,
     }))
 }
 

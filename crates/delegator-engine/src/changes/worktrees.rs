@@ -136,6 +136,7 @@ impl Changes<'_> {
         if !worktree.remove(&changes)? {
             refuse_while_used(worktree.registry, owner)?;
         }
+        worktree.registry.record_apply_conflict(owner, false)?;
         Ok(changes)
     }
 
@@ -163,6 +164,7 @@ fn record_applied(
     if !changes.is_removed && changes.too_large.is_none() {
         registry.dir().task(owner).write_durably(TaskFile::Diff, &changes.diff)?;
     }
+    registry.record_apply_conflict(owner, false)?;
     Ok(registry.record_worktree(owner, WorktreeEvent::Applied, now_ms)?)
 }
 

@@ -34,6 +34,7 @@ pub fn ended_facts(task: &Task) -> TaskFacts {
     TaskFacts {
         verification: ended.and_then(|ended| ended.verification),
         failure: ended.and_then(|ended| failure(&ended.end)),
+        has_apply_conflict: ended.is_some_and(|ended| ended.has_apply_conflict),
         is_read: ended.is_some_and(|ended| ended.read_at_ms.is_some()),
         is_skipped: task.is_skipped(),
         ..TaskFacts::of_state(task.state)

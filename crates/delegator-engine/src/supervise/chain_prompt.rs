@@ -171,6 +171,7 @@ mod tests {
             summary: Some("s".repeat(LONG)),
             survivors: Vec::new(),
             read_at_ms: None,
+            has_apply_conflict: false,
             verification: None,
             lines: None,
             cost_microdollars: None,

@@ -9,7 +9,8 @@ use rusqlite::{Connection, OptionalExtension, ToSql};
 const SCHEMA: &str = include_str!("schema.sql");
 
 /// What led from each version to the next, beginning with version 2. Migrations only add, and are only appended.
-const MIGRATIONS: [&str; 2] = [include_str!("migrations/2.sql"), include_str!("migrations/3.sql")];
+const MIGRATIONS: [&str; 3] =
+    [include_str!("migrations/2.sql"), include_str!("migrations/3.sql"), include_str!("migrations/4.sql")];
 
 /// The newest schema this program knows.
 pub(crate) const LATEST: i64 = 1 + MIGRATIONS.len() as i64;

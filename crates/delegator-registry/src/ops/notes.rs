@@ -63,6 +63,17 @@ impl Registry {
         })
     }
 
+    /// Records whether the changes of the task conflict with those of a work tree. A conflict is news, so the task is
+    /// unread again.
+    pub fn record_apply_conflict(&mut self, id: &TaskId, has_conflict: bool) -> Result<()> {
+        self.write_unsynced(|db| {
+            let sql = "UPDATE tasks SET has_apply_conflict = ?2, \
+                       read_at_ms = CASE ?2 WHEN 1 THEN NULL ELSE read_at_ms END \
+                       WHERE id = ?1 AND (?2 = 1 OR has_apply_conflict = 1)";
+            db.prepare_cached(sql)?.execute((id.as_str(), has_conflict)).map(drop)
+        })
+    }
+
     /// Records that all results were read; returns how many were not before.
     pub fn mark_all_read(&mut self, now_ms: i64) -> Result<usize> {
         self.write_unsynced(|db| db.execute(MARK_ALL_READ, [now_ms]))

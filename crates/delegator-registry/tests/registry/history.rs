@@ -95,7 +95,8 @@ fn a_registry_of_the_first_version_is_migrated() {
     let first_version = "DROP TABLE history; DROP TABLE history_text; ALTER TABLE tasks DROP COLUMN verification; \
                          ALTER TABLE tasks DROP COLUMN lines_added; ALTER TABLE tasks DROP COLUMN lines_deleted; \
                          DROP INDEX notifications_due; DROP INDEX notifications_given_up; DROP INDEX notifications_recent; \
-                         ALTER TABLE tasks DROP COLUMN notify_later; ALTER TABLE notifications DROP COLUMN detail; \
+                         ALTER TABLE tasks DROP COLUMN notify_later; ALTER TABLE tasks DROP COLUMN has_apply_conflict; \
+                         ALTER TABLE notifications DROP COLUMN detail; \
                          PRAGMA user_version = 1; UPDATE meta SET value = 1 WHERE key = 'schema_version'";
     Connection::open(&file).unwrap().execute_batch(first_version).unwrap();
     let mut registry = world.registry();

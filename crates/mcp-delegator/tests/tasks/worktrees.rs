@@ -104,7 +104,14 @@ fn a_conflict_changes_nothing_and_a_discarded_diff_can_still_be_applied() {
         assert_eq!(git(&stage, &["status", "--porcelain"]), " M code\n");
         assert!(worktree.exists());
     }
+    let section = || stage.run_json(&["status"])["data"]["recently_completed"][0]["section"].clone();
+    assert_eq!(section(), "needs_you");
+    stage.run_json(&["read", &id]);
+    assert_eq!(section(), "finished", "a person has read it");
+    assert_eq!(stage.world.run(["apply", &id]).exit, Some(4));
+    assert_eq!(section(), "needs_you", "it happened again");
     let discarded = stage.run_json(&["discard", &id, CONFIRM]);
+    assert_eq!(section(), "finished_unread");
     assert_eq!(discarded["data"]["has_changes"], true, "{discarded}");
     assert_eq!((worktrees_left(&stage), worktree.exists()), ((0, 0), false));
     stage.world.write("project/code", "1\n2\n3\n4\n5\n6\nmine\n");

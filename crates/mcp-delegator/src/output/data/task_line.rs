@@ -71,12 +71,7 @@ impl TaskLine {
             labels: task.labels.clone(),
             working_dir: task.working_dir.clone(),
             is_unread: facts.state.is_terminal() && !facts.is_read,
-            member: Member {
-                id: task.id.clone(),
-                follows: task.follows.as_ref().map(|follows| follows.task.clone()),
-                end: None,
-                is_skipped: facts.is_skipped,
-            },
+            member: task.into(),
             submission: task.submission.clone(),
         }
     }
@@ -135,7 +130,10 @@ impl TaskLine {
     /// A task of which only the row is known; usually it has ended.
     pub fn of_row(task: &Task, clock: Clock<'_>) -> TaskLine {
         let facts = ended_facts(task);
-        let line = |ended_ms| TaskLine::of(&task.into(), &facts, seconds_since(ended_ms, clock.now_ms));
+        let line = |ended_ms| TaskLine {
+            member: task.into(),
+            ..TaskLine::of(&task.into(), &facts, seconds_since(ended_ms, clock.now_ms))
+        };
         let Some(ended) = &task.ended else {
             // A task of a group or a chain that is not listed by itself.
             return TaskLine { state: task.state.public_name().to_owned(), ..line(task.created_at_ms) };
@@ -147,7 +145,6 @@ impl TaskLine {
             color_of,
             lines: ended.lines.filter(|lines| lines.added + lines.deleted > 0),
             cost_microdollars: ended.cost_microdollars,
-            member: Member { end: Some(ended.end.kind(ended.verification)), ..line.member },
             ..line
         }
     }
@@ -193,6 +190,7 @@ fn paused(pause: &AgentPause, clock: Clock<'_>) -> String {
 fn end(ended: &EndRecord, is_skipped: bool, clock: Clock<'_>) -> (String, &'static str) {
     let state = ended.end.state().name();
     match (&ended.end, ended.verification) {
+        _ if ended.has_apply_conflict => ("not applied: conflicts".to_owned(), State::Failed.name()),
         (TaskEnd::Completed, None) => (state.to_owned(), state),
         (TaskEnd::Completed, Some(Verification::Verified)) => ("verified".to_owned(), state),
         (TaskEnd::Completed, Some(check)) if check.has_failed() => {
