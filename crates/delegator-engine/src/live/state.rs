@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use delegator_domain::attention::{Need, Section};
+use delegator_domain::attention::{Need, Section, section_of_all};
 use delegator_domain::notification::Subject;
-use delegator_domain::task::{State, TaskId};
+use delegator_domain::task::{Member, State, TaskId};
 use delegator_registry::{AgentPause, Filter, Registry, StoredQuestion, Task};
 
 use crate::Engine;
@@ -34,6 +34,8 @@ pub enum LiveRow {
 pub struct LiveTask {
     pub section: Section,
     pub need: Option<Need>,
+    /// The section of its group or chain as a whole.
+    pub submission_section: Option<Section>,
     pub row: LiveRow,
     pub questions: Vec<StoredQuestion>,
     pub messages: TaskMessages,
@@ -103,6 +105,14 @@ impl LiveTask {
         }
     }
 
+    fn member(&self) -> Member {
+        match &self.row {
+            LiveRow::Running(running) => (&running.task).into(),
+            LiveRow::Queued(queued) => (&queued.task).into(),
+            LiveRow::Stored(task) => task.as_ref().into(),
+        }
+    }
+
     /// Running tasks and queued ones in order of submission, then the ended ones, the last one first.
     fn order(&self) -> (u8, i64) {
         match &self.row {
@@ -117,6 +127,7 @@ impl LiveTask {
         LiveTask {
             section: facts.section(),
             need: facts.need(),
+            submission_section: None,
             row: LiveRow::Stored(Box::new(task)),
             questions: Vec::new(),
             messages: TaskMessages::default(),
@@ -205,6 +216,7 @@ fn read(engine: &Engine, registry: &Registry) -> Result<LiveState> {
         tasks.push(LiveTask {
             section: facts.section(),
             need: facts.need(),
+            submission_section: None,
             row: LiveRow::Running(running),
             questions,
             messages: TaskMessages { counts, last: Vec::new() },
@@ -214,7 +226,8 @@ fn read(engine: &Engine, registry: &Registry) -> Result<LiveState> {
     tasks.extend(queued.into_iter().map(|queued| LiveTask {
         section: Section::Waiting,
         need: None,
-        row: LiveRow::Queued(queued),
+        submission_section: None,
+        row: LiveRow::Queued(QueuedTask { position: rounded(queued.position), ..queued }),
         questions: Vec::new(),
         messages: TaskMessages::default(),
     }));
@@ -224,7 +237,15 @@ fn read(engine: &Engine, registry: &Registry) -> Result<LiveState> {
         state.tasks.entry(task.id().clone()).or_insert_with(|| Arc::new(task));
     }
     add_members(registry, &mut state)?;
+    set_submission_sections(&mut state);
     Ok(state)
+}
+
+/// Each start moves all tasks of the queue, and of a long one most by a small part of their way. So from 32 on only
+/// five binary digits count: then few of these moves are changes.
+fn rounded(position: usize) -> usize {
+    let dropped = (usize::BITS - position.leading_zeros()).saturating_sub(5);
+    position >> dropped << dropped
 }
 
 /// Adds the other tasks of groups and chains of which one is shown.
@@ -240,4 +261,34 @@ fn add_members(registry: &Registry, state: &mut LiveState) -> Result<()> {
         }
     }
     Ok(())
+}
+
+fn set_submission_sections(state: &mut LiveState) {
+    let mut members: BTreeMap<Subject, Vec<Member>> = BTreeMap::new();
+    for task in state.tasks.values() {
+        if let Some(subject) = task.submission() {
+            members.entry(subject.clone()).or_default().push(task.member());
+        }
+    }
+    let section =
+        |member: &Member| state.tasks.get(&member.id).map_or(Section::Finished, |task| task.section);
+    let sections: BTreeMap<Subject, Section> =
+        members.into_iter().map(|(subject, members)| (subject, section_of_all(&members, section))).collect();
+    for task in state.tasks.values_mut() {
+        let section = task.submission().and_then(|subject| sections.get(subject)).copied();
+        Arc::make_mut(task).submission_section = section;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_places_at_the_end_of_a_long_queue_are_rounded() {
+        let places: Vec<usize> = [0, 31, 32, 33, 34, 63, 64, 67, 1_000].map(rounded).to_vec();
+        assert_eq!(places, [0, 31, 32, 32, 34, 62, 64, 64, 992]);
+        let distinct: std::collections::BTreeSet<usize> = (0..5_000).map(rounded).collect();
+        assert!(distinct.len() < 160, "{}", distinct.len());
+    }
 }

@@ -1,5 +1,6 @@
 //! A task of the live view in our JSON: a row of a list, and what a person decides by.
 
+use delegator_domain::attention::Section;
 use delegator_engine::{LiveOverall, LiveRow, LiveTask};
 use delegator_registry::AgentPause;
 
@@ -20,6 +21,8 @@ pub struct LiveTaskData {
     pub line: String,
     /// The group or chain with which it was submitted.
     pub submission_id: Option<String>,
+    /// The section of that group or chain as a whole.
+    pub submission_section: Option<&'static str>,
     /// It has ended, and its result was not read.
     pub is_unread: bool,
     pub lines_added: Option<u64>,
@@ -58,6 +61,7 @@ impl LiveTaskData {
             agent: line.agent,
             line: line.state,
             submission_id: line.submission.map(|subject| subject.id().to_owned()),
+            submission_section: live.submission_section.map(Section::name),
             is_unread: line.is_unread,
             lines_added: line.lines.map(|lines| lines.added),
             lines_deleted: line.lines.map(|lines| lines.deleted),
