@@ -19,6 +19,7 @@ use delegator_subprocess::{Capture, End, Finished, Limits};
 use crate::SendError;
 use crate::notification::{Notification, Urgency};
 use crate::settings::NotifySettings;
+use crate::webhook_body::escape;
 
 pub const NOTIFY_SEND: &str = "notify-send";
 
@@ -44,14 +45,9 @@ pub(crate) fn show_on_desktop(
         Urgency::NeedsPerson | Urgency::Failed => "--urgency=critical",
         Urgency::Normal => "--urgency=normal",
     };
-    let text = escape_markup(&notification.text);
+    let text = escape(&notification.text);
     let args = ["--app-name=mcp-delegator", urgency, "--", &notification.title, &text].map(OsStr::new);
     run(settings, notification, NOTIFY_SEND, &args, TIME_LIMIT)
-}
-
-/// The text of a desktop notification may contain markup.
-fn escape_markup(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
 
 /// The path of a program: itself if it is absolute, otherwise its first match on `path`.
@@ -187,7 +183,7 @@ mod tests {
 
     #[test]
     fn markup_is_escaped() {
-        assert_eq!(escape_markup("<b>a & b</b>"), "&lt;b&gt;a &amp; b&lt;/b&gt;");
+        assert_eq!(escape("<b>a & b</b>"), "&lt;b&gt;a &amp; b&lt;/b&gt;");
     }
 
     #[test]

@@ -1,13 +1,14 @@
 //! The URL and the body of a webhook request in each format: our own JSON, or what a service for people reads.
 
 use delegator_domain::notification::WebhookFormat;
-use delegator_domain::text::beginning;
 use serde_json::json;
 
 use crate::SendError;
 use crate::notification::{Notification, Urgency};
 use crate::settings::Webhook;
 
+/// Of a Slack-compatible service: Discord refuses a text of more than 2,000 characters.
+const MAX_SLACK_CHARS: usize = 1_900;
 /// ntfy turns a longer message into an attachment.
 const MAX_NTFY_BYTES: usize = 4_000;
 /// Telegram counts UTF-16 units, and refuses a longer text.
@@ -24,7 +25,13 @@ pub(crate) fn request(webhook: &Webhook, notification: &Notification) -> Result<
     let mut url = webhook.url.clone();
     let body = match webhook.format {
         WebhookFormat::Json => return Ok(WebhookRequest { url, body: notification.to_json()? }),
-        WebhookFormat::Slack => json!({"text": format!("*{}*\n{}", escape(title), escape(text))}),
+        WebhookFormat::Slack => {
+            let text =
+                without_middle(text, MAX_SLACK_CHARS, |letter| escape(letter.encode_utf8(&mut [0; 4])).len());
+            // Discord would notify all readers of a channel because an agent wrote `@everyone`.
+            let text = escape(&text).replace('@', "@\u{200b}");
+            json!({"text": format!("*{}*\n{text}", escape(title))})
+        }
         WebhookFormat::Ntfy => {
             // A topic gets headers, which cannot have all characters; the root of the server gets JSON.
             let (server, topic, query) = ntfy_parts(&webhook.url);
@@ -34,11 +41,11 @@ pub(crate) fn request(webhook: &Webhook, notification: &Notification) -> Result<
                 Urgency::Failed => (4, "warning"),
                 Urgency::Normal => (3, "white_check_mark"),
             };
-            let message = beginning(text, MAX_NTFY_BYTES);
+            let message = without_middle(text, MAX_NTFY_BYTES, char::len_utf8);
             json!({"topic": topic, "title": title, "message": message, "priority": priority, "tags": [tag]})
         }
         WebhookFormat::Telegram => {
-            let text = first_units(&format!("{title}\n{text}"), MAX_TELEGRAM_UNITS).to_owned();
+            let text = without_middle(&format!("{title}\n{text}"), MAX_TELEGRAM_UNITS, char::len_utf16);
             json!({"text": text, "disable_web_page_preview": true})
         }
     };
@@ -76,18 +83,29 @@ fn is_ntfy_url(url: &str) -> bool {
     server.contains("://") && !topic.is_empty() && topic.chars().all(is_allowed)
 }
 
-/// What Slack reads as markup.
-fn escape(text: &str) -> String {
+/// What Slack and desktop notifications read as markup.
+pub(crate) fn escape(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
 
-fn first_units(text: &str, max_units: usize) -> &str {
-    let mut units = 0;
-    let end = text.char_indices().find(|(_, letter)| {
-        units += letter.len_utf16();
-        units > max_units
-    });
-    end.map_or(text, |(end, _)| &text[..end])
+/// A text of at most this length. Its end stays, because it has the command that answers.
+fn without_middle(text: &str, max: usize, length: impl Fn(char) -> usize) -> String {
+    const OMISSION: &str = "\n…\n";
+    if text.chars().map(&length).sum::<usize>() <= max {
+        return text.to_owned();
+    }
+    let fitting = |letters: &mut dyn Iterator<Item = char>, max: usize| -> usize {
+        let mut left = max;
+        let fits = |letter: &char| {
+            let remaining = left.checked_sub(length(*letter));
+            left = remaining.unwrap_or(left);
+            remaining.is_some()
+        };
+        letters.take_while(fits).map(char::len_utf8).sum()
+    };
+    let end = fitting(&mut text.chars().rev(), max / 3);
+    let start = fitting(&mut text.chars(), max - max / 3 - OMISSION.len());
+    format!("{}{OMISSION}{}", &text[..start], &text[text.len() - end..])
 }
 
 #[cfg(test)]
@@ -114,6 +132,11 @@ mod tests {
         let (url, body) = sent(WebhookFormat::Slack, "https://hooks.example/T0", &end());
         let text = "*&lt;fix the test&gt; &amp; co*\nFailed: the agent exited ä &lt;b&gt;";
         assert_eq!((url.as_str(), body), ("https://hooks.example/T0", json!({ "text": text })));
+        let long = Notification { text: format!("@everyone {}<command>", "&".repeat(4_000)), ..end() };
+        let (_, body) = sent(WebhookFormat::Slack, "https://hooks.example/T0", &long);
+        let text = body["text"].as_str().unwrap();
+        assert!(text.chars().count() < 2_000, "{}", text.len());
+        assert!(text.contains("@\u{200b}everyone &amp;") && text.ends_with("&amp;&lt;command&gt;"), "{text}");
     }
 
     #[test]
@@ -127,9 +150,11 @@ mod tests {
         let question = Notification::of_need(&asking_task(), 1, &settings(None), 0);
         let (_, body) = sent(WebhookFormat::Ntfy, "https://ntfy.sh/mine", &question);
         assert_eq!((&body["tags"], &body["priority"]), (&json!(["question"]), &json!(4)));
-        let long = Notification { text: "ä".repeat(4_000), ..end() };
+        let long = Notification { text: "ä".repeat(4_000) + "command", ..end() };
         let (_, body) = sent(WebhookFormat::Ntfy, "https://ntfy.sh/mine", &long);
-        assert_eq!(body["message"].as_str().unwrap().len(), MAX_NTFY_BYTES);
+        let message = body["message"].as_str().unwrap();
+        assert!((MAX_NTFY_BYTES - 3..=MAX_NTFY_BYTES).contains(&message.len()), "{}", message.len());
+        assert!(message.starts_with('ä') && message.ends_with("command"), "{message}");
     }
 
     #[test]
@@ -141,7 +166,7 @@ mod tests {
         let long = Notification { text: "😀".repeat(4_000), ..end() };
         let (_, body) = sent(WebhookFormat::Telegram, url, &long);
         let units = body["text"].as_str().unwrap().encode_utf16().count();
-        assert!((MAX_TELEGRAM_UNITS - 1..=MAX_TELEGRAM_UNITS).contains(&units), "{units}");
+        assert!((MAX_TELEGRAM_UNITS - 5..=MAX_TELEGRAM_UNITS).contains(&units), "{units}");
     }
 
     #[test]

@@ -147,12 +147,18 @@ impl Round<'_> {
         let mut hold = |at_ms: i64| held_until_ms = Some(held_until_ms.unwrap_or(i64::MAX).min(at_ms));
         let poll_at_ms = self.engine.now_ms() + i64::try_from(POLL_INTERVAL.as_millis()).unwrap_or(0);
         let mut batches: Vec<DeliveryBatch> = Vec::new();
-        for notification in due(self.engine, self.registry, MAX_EXAMINED)? {
+        let examined = due(self.engine, self.registry, MAX_EXAMINED)?;
+        // Otherwise those on a screen would keep others from being examined.
+        let is_full = examined.len() == MAX_EXAMINED;
+        for notification in examined {
             if self.is_in_flight(&notification) {
                 continue;
             }
             match relevance(self.registry, &notification, self.engine.now_ms())? {
                 Relevance::Applies => self.add(notification, &mut batches)?,
+                Relevance::OnScreen if is_full => {
+                    self.settle(&notification, DeliveryOutcome::Postponed { until_ms: poll_at_ms })?;
+                }
                 Relevance::OnScreen => hold(poll_at_ms),
                 Relevance::Gone(reason) => self.settle(&notification, DeliveryOutcome::Dropped { reason })?,
             }
@@ -188,7 +194,7 @@ impl Round<'_> {
                 notification.last_error.clone().unwrap_or_else(|| "the delivery was interrupted".to_owned());
             return self.settle(&notification, DeliveryOutcome::Failed { error });
         }
-        let (settings, content) = match load(self.registry, &notification) {
+        let (settings, content) = match load(self.registry, &notification, self.engine.now_ms()) {
             Ok(loaded) => loaded,
             Err(error) => {
                 return self.settle(&notification, DeliveryOutcome::Failed { error: error.to_string() });
@@ -216,7 +222,7 @@ impl Round<'_> {
         Ok(())
     }
 
-    /// Settles a notification without an attempt.
+    /// Settles or postpones a notification without an attempt.
     fn settle(&mut self, notification: &StoredNotification, outcome: DeliveryOutcome) -> Result<()> {
         let now_ms = self.engine.now_ms();
         Ok(self.registry.end_delivery(notification, notification.attempts, &outcome, now_ms)?)

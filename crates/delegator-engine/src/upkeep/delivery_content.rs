@@ -77,12 +77,14 @@ fn is_active(registry: &Registry, notification: &StoredNotification, now_ms: i64
 pub(super) fn load(
     registry: &Registry,
     notification: &StoredNotification,
+    now_ms: i64,
 ) -> Result<(NotifySettings, DeliveryContent)> {
     let unreadable =
         |source: std::io::Error| EngineError::Io { doing: "read the notification settings", source };
     let bytes = registry.dir().task(&notification.task).read(TaskFile::Notify)?;
     let bytes = bytes.ok_or_else(|| unreadable(std::io::ErrorKind::NotFound.into()))?;
-    let settings = serde_json::from_slice(&bytes).map_err(|error| unreadable(error.into()))?;
+    let settings: NotifySettings =
+        serde_json::from_slice(&bytes).map_err(|error| unreadable(error.into()))?;
     let content = match (notification.topic, &notification.subject) {
         (Topic::End, Subject::Task(id)) => {
             registry.get(id)?.and_then(task_facts).map(NotifiedWork::of_task).map(DeliveryContent::End)
@@ -90,17 +92,27 @@ pub(super) fn load(
         (Topic::End, several) => {
             several_facts(several, registry.submitted_together(several)?).map(DeliveryContent::End)
         }
-        _ => needy_task(registry, notification)?.map(DeliveryContent::Need),
+        _ => {
+            // A question is open for longer once it is delivered.
+            let seconds = settings.answer_timeout_sec.unwrap_or(0);
+            let open_until_ms = now_ms.saturating_add_unsigned(seconds.saturating_mul(1000));
+            needy_task(registry, notification, open_until_ms)?.map(DeliveryContent::Need)
+        }
     };
     content.map(|content| (settings, content)).ok_or_else(|| EngineError::unknown(&notification.task))
 }
 
-fn needy_task(registry: &Registry, notification: &StoredNotification) -> Result<Option<NeedyTask>> {
+fn needy_task(
+    registry: &Registry,
+    notification: &StoredNotification,
+    open_until_ms: i64,
+) -> Result<Option<NeedyTask>> {
     let Some(task) = registry.get(&notification.task)? else { return Ok(None) };
     let need = match notification.topic {
         Topic::Question(number) => {
             let Some(stored) = registry.question(&task.id, number)? else { return Ok(None) };
-            LiveNeed::Answer { question: stored.question, deadline_at_ms: stored.expires_at_ms }
+            let deadline_at_ms = stored.expires_at_ms.max(open_until_ms);
+            LiveNeed::Answer { question: stored.question, deadline_at_ms }
         }
         topic => LiveNeed::Attention { topic, detail: notification.detail.clone().unwrap_or_default() },
     };

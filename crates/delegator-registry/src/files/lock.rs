@@ -90,10 +90,20 @@ pub(crate) fn mark_screen(path: &Path) -> Option<LockGuard> {
     (0..MAX_TRIES).any(|_| is_marked()).then_some(LockGuard { file: Some(file) })
 }
 
+/// How often a check tries to take the lock.
+const SCREEN_CHECKS: u32 = 5;
+
 pub(crate) fn has_screen(path: &Path) -> bool {
     let opened = durable::open_private(path, fs::OpenOptions::new().read(true).write(true));
     let Ok(file) = opened else { return false };
-    let is_marked = matches!(file.try_lock(), Err(TryLockError::WouldBlock));
+    let is_locked = || matches!(file.try_lock(), Err(TryLockError::WouldBlock));
+    // Another check holds the lock for a moment.
+    let is_marked = (0..SCREEN_CHECKS).all(|_| {
+        is_locked() && {
+            std::thread::yield_now();
+            true
+        }
+    });
     drop(LockGuard { file: Some(file) });
     is_marked
 }

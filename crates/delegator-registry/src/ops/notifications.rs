@@ -73,6 +73,10 @@ fn live_id(task: &TaskId, topic: Topic) -> String {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DeliveryOutcome {
     Delivered,
+    /// No attempt was made.
+    Postponed {
+        until_ms: i64,
+    },
     Retry {
         at_ms: i64,
         error: String,
@@ -201,6 +205,7 @@ impl Registry {
     ) -> Result<()> {
         let (state, due_at_ms, error) = match outcome {
             DeliveryOutcome::Delivered => (DeliveryState::Delivered, None, None),
+            DeliveryOutcome::Postponed { until_ms } => (DeliveryState::Pending, Some(*until_ms), None),
             DeliveryOutcome::Retry { at_ms, error } => {
                 (DeliveryState::Pending, Some(*at_ms), Some(error.as_str()))
             }
@@ -277,10 +282,11 @@ pub(crate) fn enqueue_end(
 ) -> rusqlite::Result<()> {
     let Some(plan) = &stored.notify else { return Ok(()) };
     let mut ended = Vec::new();
+    // Also for the end of a group or chain: who has only an earlier task of it on a screen does not see this end.
+    let is_on_screen = dir.task(&stored.id).is_on_screen();
     if stored.submission.is_none() || plan.each_task {
-        let is_on_screen = dir.task(&stored.id).is_on_screen();
         let end = finish.end.kind(finish.verification);
-        ended.push((Subject::Task(stored.id.clone()), end, is_usage_limit(&finish.end), is_on_screen));
+        ended.push((Subject::Task(stored.id.clone()), end, is_usage_limit(&finish.end)));
     }
     if let Some(subject) = &stored.submission {
         let tasks = submitted_together(db, subject)?;
@@ -288,14 +294,11 @@ pub(crate) fn enqueue_end(
             let members: Vec<Member> = tasks.iter().map(Member::from).collect();
             let is_limited =
                 |task: &Task| task.ended.as_ref().is_some_and(|ended| is_usage_limit(&ended.end));
-            let is_on_screen = tasks.iter().any(|task| dir.task(&task.id).is_on_screen());
-            ended.push((subject.clone(), combined_end(&members), tasks.iter().any(is_limited), is_on_screen));
+            ended.push((subject.clone(), combined_end(&members), tasks.iter().any(is_limited)));
         }
     }
-    for (subject, _, _, is_on_screen) in
-        ended.iter().filter(|(_, end, limit, _)| plan.includes_end(*end, *limit))
-    {
-        let state = if *is_on_screen { DeliveryState::Dropped } else { DeliveryState::Pending };
+    for (subject, ..) in ended.iter().filter(|(_, end, limit)| plan.includes_end(*end, *limit)) {
+        let state = if is_on_screen { DeliveryState::Dropped } else { DeliveryState::Pending };
         let (key, reason) = ((subject.kind().name(), subject.id()), is_on_screen.then_some(ON_SCREEN));
         insert(db, stored, plan, key, (state.name(), reason, None), now_ms)?;
     }
