@@ -148,7 +148,7 @@ fn shortened(mut lines: Vec<String>, detail: LogDetail) -> Vec<String> {
     let omitted = lines.len().saturating_sub(FIRST_LINES + LAST_LINES);
     // A mark in place of a single line would save nothing.
     if !detail.is_full && omitted > 1 {
-        let mark = format!("[{omitted} lines omitted; --full shows them]");
+        let mark = format!("[{omitted} lines omitted; logs --full shows them]");
         lines.splice(FIRST_LINES..FIRST_LINES + omitted, [mark]);
     }
     lines
@@ -226,7 +226,7 @@ mod tests {
         assert_eq!(text(2, false), "Running seq: exit 0\n1\n2");
         assert_eq!(text(16, false).lines().count(), 17, "a single line is not worth a mark");
         let short = text(40, false);
-        assert!(short.contains("\n5\n[25 lines omitted; --full shows them]\n31\n"), "{short}");
+        assert!(short.contains("\n5\n[25 lines omitted; logs --full shows them]\n31\n"), "{short}");
         assert_eq!(text(40, true).lines().count(), 41);
     }
 

@@ -47,7 +47,7 @@ fn an_edit_is_shortened_and_several_files_have_their_paths() {
     let short = log_of(stream.as_bytes(), LogDetail::default()).join("\n");
     assert!(short.starts_with("Editing a and 1 more: done\nupdate a\n+line\n"), "{short}");
     assert!(
-        short.contains("[25 lines omitted; --full shows them]") && short.ends_with("\ndelete b"),
+        short.contains("[25 lines omitted; logs --full shows them]") && short.ends_with("\ndelete b"),
         "{short}"
     );
     let full = log_of(stream.as_bytes(), LogDetail { is_full: true, is_live: false }).join("\n");

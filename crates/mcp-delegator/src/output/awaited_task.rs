@@ -55,6 +55,12 @@ impl Attachment {
         *self.full_screen.lock().unwrap_or_else(PoisonError::into_inner) = Some(screen);
     }
 
+    /// Never after the terminal was restored: it would be undone.
+    pub fn report_input_again(&self) {
+        let screen = self.full_screen.lock().unwrap_or_else(PoisonError::into_inner);
+        screen.iter().for_each(FullScreen::report_input_again);
+    }
+
     pub fn leave_full_screen(&self) {
         let screen = self.full_screen.lock().unwrap_or_else(PoisonError::into_inner).take();
         screen.iter().for_each(FullScreen::leave);

@@ -35,12 +35,12 @@ pub struct Board {
 pub enum Key {
     Task(String),
     /// A group, or a chain, whose id is that of its first task.
-    Whole(String),
+    Submission(String),
 }
 
 impl Key {
     pub fn id(&self) -> &str {
-        let (Key::Task(id) | Key::Whole(id)) = self;
+        let (Key::Task(id) | Key::Submission(id)) = self;
         id
     }
 }
@@ -48,7 +48,7 @@ impl Key {
 #[derive(Debug, Clone, Copy)]
 pub enum Row<'a> {
     Heading(Section, usize),
-    Whole { id: &'a str, state: &'a str, tasks: &'a [TaskLine] },
+    Submission { id: &'a str, state: &'a str, tasks: &'a [TaskLine] },
     Task { line: &'a TaskLine, is_member: bool },
 }
 
@@ -61,7 +61,7 @@ impl<'a> Row<'a> {
     pub fn key(&self) -> Option<Key> {
         match self {
             Row::Heading(..) => None,
-            Row::Whole { id, .. } => Some(Key::Whole((*id).to_owned())),
+            Row::Submission { id, .. } => Some(Key::Submission((*id).to_owned())),
             Row::Task { line, .. } => Some(Key::Task(line.id.clone())),
         }
     }
@@ -71,8 +71,10 @@ impl Board {
     pub fn of(state: &LiveState, clock: Clock<'_>) -> Board {
         let overall = Arc::clone(&state.overall);
         let tasks = state.in_order();
-        let mut lines: Vec<(i64, TaskLine)> =
-            tasks.iter().map(|task| line(task, overall.is_queue_paused, clock)).collect();
+        let mut lines: Vec<(i64, TaskLine)> = tasks
+            .iter()
+            .map(|task| (task.seq(), TaskLine::live(task, overall.is_queue_paused, clock)))
+            .collect();
         let peeks = tasks.iter().filter_map(|task| Some((task.id().to_string(), Peek::of(task)?))).collect();
         let all = lines.iter().map(|(_, line)| line.clone()).collect();
         lines.sort_by_key(|(seq, _)| *seq);
@@ -87,18 +89,20 @@ impl Board {
         Board { made_at_ms: clock.now_ms, sections, peeks, overall }
     }
 
-    /// The rows with all of these words.
-    pub fn rows(&self, filter: &str) -> Vec<Row<'_>> {
+    /// The rows with all of these words, and those of what is selected: it does not change because its words do.
+    pub fn rows(&self, filter: &str, selected: Option<&Key>) -> Vec<Row<'_>> {
         let words: Vec<String> = filter.split_whitespace().map(str::to_lowercase).collect();
         let mut rows = Vec::new();
         for (section, entries) in &self.sections.entries {
-            let shown: Vec<&Entry> = entries.iter().filter(|entry| has_all(entry, &words)).collect();
+            let is_shown =
+                |entry: &&Entry| has_all(entry, &words) || selected.is_some_and(|key| has_key(entry, key));
+            let shown: Vec<&Entry> = entries.iter().filter(is_shown).collect();
             rows.extend((!shown.is_empty()).then_some(Row::Heading(*section, shown.len())));
             for entry in shown {
                 match entry {
                     Entry::Task(line) => rows.push(Row::Task { line, is_member: false }),
-                    Entry::Whole { id, state, tasks } => {
-                        rows.push(Row::Whole { id, state, tasks });
+                    Entry::Submission { id, state, tasks } => {
+                        rows.push(Row::Submission { id, state, tasks });
                         rows.extend(tasks.iter().map(|line| Row::Task { line, is_member: true }));
                     }
                 }
@@ -115,9 +119,9 @@ impl Board {
         self.entries().flat_map(lines_of).find(|line| line.id == id)
     }
 
-    pub fn whole(&self, id: &str) -> Option<&[TaskLine]> {
-        let is_whole = |entry: &&Entry| matches!(entry, Entry::Whole { id: own, .. } if own == id);
-        self.entries().find(is_whole).map(lines_of)
+    pub fn members(&self, id: &str) -> Option<&[TaskLine]> {
+        let is_found = |entry: &&Entry| matches!(entry, Entry::Submission { id: own, .. } if own == id);
+        self.entries().find(is_found).map(lines_of)
     }
 
     pub fn count(&self, section: Section) -> usize {
@@ -130,23 +134,28 @@ impl Board {
     }
 }
 
-fn line(task: &LiveTask, is_queue_paused: bool, clock: Clock<'_>) -> (i64, TaskLine) {
-    (task.seq(), TaskLine::live(task, is_queue_paused, clock))
-}
-
 fn lines_of(entry: &Entry) -> &[TaskLine] {
     match entry {
         Entry::Task(line) => std::slice::from_ref(line),
-        Entry::Whole { tasks, .. } => tasks,
+        Entry::Submission { tasks, .. } => tasks,
+    }
+}
+
+fn has_key(entry: &Entry, key: &Key) -> bool {
+    match (entry, key) {
+        (Entry::Submission { id, .. }, Key::Submission(selected)) => id == selected,
+        (_, Key::Task(selected)) => lines_of(entry).iter().any(|line| line.id == *selected),
+        (Entry::Task(_), Key::Submission(_)) => false,
     }
 }
 
 fn has_all(entry: &Entry, words: &[String]) -> bool {
-    let whole = if let Entry::Whole { id, .. } = entry { id } else { "" };
+    let submission = if let Entry::Submission { id, .. } = entry { id } else { "" };
     let is_found = |line: &TaskLine| {
         let TaskLine { id, agent, state, title, working_dir, labels, .. } = line;
         let labels: Vec<String> = labels.iter().map(|(name, value)| format!("{name}={value}")).collect();
-        let text = [whole, id, agent, state, title, working_dir, &labels.join(" ")].join(" ").to_lowercase();
+        let text =
+            [submission, id, agent, state, title, working_dir, &labels.join(" ")].join(" ").to_lowercase();
         words.iter().all(|word| text.contains(word.as_str()))
     };
     words.is_empty() || lines_of(entry).iter().any(is_found)

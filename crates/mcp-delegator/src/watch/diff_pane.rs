@@ -13,6 +13,7 @@ const MAX_LINES_OF_FILE: usize = 20_000;
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct DiffFile {
+    path: String,
     heading: String,
     lines: Vec<TextLine>,
     is_open: bool,
@@ -37,8 +38,9 @@ impl DiffPane {
                 let old = file.old_path().map(|old| format!("{} => ", shown_path(old))).unwrap_or_default();
                 let lines =
                     if file.is_binary { "binary".to_owned() } else { format!("+{added} −{deleted}") };
-                let heading = format!("{old}{}  {lines}", shown_path(&file.path));
-                DiffFile { heading, lines: hunks(file.bytes), is_open: true }
+                let path = shown_path(&file.path).to_string();
+                let heading = format!("{old}{path}  {lines}");
+                DiffFile { path, heading, lines: hunks(file.bytes), is_open: true }
             })
             .collect();
         let mut pane = DiffPane { files, file: 0, note };
@@ -66,9 +68,19 @@ impl DiffPane {
     /// The lines of the file that the keys are about, its heading first.
     pub fn selected(&self) -> Range<usize> {
         let of_file = |file: &DiffFile| 1 + if file.is_open { file.lines.len() } else { 0 };
-        let start =
-            clean(&self.note).lines().count() + self.files.iter().take(self.file).map(of_file).sum::<usize>();
+        let start = TextLine::all(Look::Note, &self.note).len()
+            + self.files.iter().take(self.file).map(of_file).sum::<usize>();
         start..start + self.files.get(self.file).map_or(0, of_file)
+    }
+
+    /// Collapses and selects what was collapsed and selected in an earlier diff of the task.
+    pub fn continue_at(&mut self, old: &DiffPane) {
+        for file in &mut self.files {
+            let known = old.files.iter().find(|known| known.path == file.path);
+            file.is_open = known.map_or(file.is_open, |known| known.is_open);
+        }
+        let selected = old.files.get(old.file).map(|file| &file.path);
+        self.file = self.files.iter().position(|file| Some(&file.path) == selected).unwrap_or(0);
     }
 
     pub fn select(&mut self, by: isize) {
@@ -97,7 +109,7 @@ impl DiffPane {
 
 fn hunks(diff: &[u8]) -> Vec<TextLine> {
     let text = String::from_utf8_lossy(diff);
-    let lines = text.lines().skip_while(|line| !line.starts_with("@@ -"));
+    let mut lines = text.lines().skip_while(|line| !line.starts_with("@@ -"));
     let line = |line: &str| {
         let look = match line.as_bytes().first() {
             Some(b'@') => Look::Hunk,
@@ -109,7 +121,16 @@ fn hunks(diff: &[u8]) -> Vec<TextLine> {
         let line = line.strip_suffix('\r').unwrap_or(line).replace('\r', "^M");
         TextLine::new(look, clean(&line))
     };
-    lines.take(MAX_LINES_OF_FILE).flat_map(|text| line(text).pieces()).collect()
+    let mut shown: Vec<TextLine> =
+        lines.by_ref().take(MAX_LINES_OF_FILE).flat_map(|text| line(text).pieces()).collect();
+    let omitted = lines.count();
+    if omitted > 0 {
+        shown.push(TextLine::new(
+            Look::Note,
+            format!("{omitted} more lines are not shown; `diff` prints them"),
+        ));
+    }
+    shown
 }
 
 #[cfg(test)]
@@ -136,5 +157,25 @@ mod tests {
         pane.select_at(3);
         assert_eq!(pane.selected(), 1..5);
         assert_eq!(shown(&DiffPane::new(b"", String::new())), ["Nothing is changed."]);
+    }
+
+    #[test]
+    fn a_diff_that_is_read_again_keeps_its_place() {
+        let mut old = DiffPane::new(DIFF, String::new());
+        old.toggle();
+        old.select(1);
+        let mut new = DiffPane::new(DIFF, "a note of many words ".repeat(30));
+        new.continue_at(&old);
+        let lines = shown(&new);
+        assert_eq!(lines[new.selected().start], ">▾ pic  binary", "{lines:?}");
+        assert!(lines.contains(&" ▸ a  +1 −1".to_owned()), "{lines:?}");
+    }
+
+    #[test]
+    fn lines_that_are_not_shown_are_counted() {
+        let added = "+x\n".repeat(MAX_LINES_OF_FILE + 1);
+        let diff = format!("diff --git a/a b/a\n--- a/a\n+++ b/a\n@@ -0,0 +1 @@\n{added}");
+        let lines = shown(&DiffPane::new(diff.as_bytes(), String::new()));
+        assert_eq!(lines.last().unwrap(), "2 more lines are not shown; `diff` prints them");
     }
 }

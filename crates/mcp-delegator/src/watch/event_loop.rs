@@ -11,7 +11,8 @@ use std::time::Duration;
 
 use delegator_domain::task::TaskId;
 use delegator_engine::{
-    ConnectionPool, Engine, LiveChange, LiveFeed, LiveReader, LiveState, OpenScreens, Update, Variables,
+    ConnectionPool, Engine, LiveChange, LiveFeed, LiveReader, LiveState, OpenScreens, Target, Update,
+    Variables,
 };
 use jiff::Timestamp;
 use ratatui::backend::CrosstermBackend;
@@ -31,27 +32,23 @@ use crate::output::full_screen::{FrameWriter, FullScreen, title_sequence};
 use crate::watch::board::{Board, Key};
 use crate::watch::keys::{self, Action};
 use crate::watch::loader::{Loaded, Loader, Request};
-use crate::watch::results::{called, loaded, reload_task};
+use crate::watch::results::{called, loaded, reload_if_shown};
 use crate::watch::runner::{CallResult, CommandRunner};
-use crate::watch::state::{Effect, State, Step, View};
+use crate::watch::state::{BOARD_INTERVAL_SEC, Effect, State, Step, View};
 use crate::watch::task_view::Tab;
 use crate::watch::update::{open_task, update};
 use crate::watch::view::{self, layout};
 
-/// The words for tasks contain times, which no change announces.
-const BOARD_INTERVAL_MS: i64 = 60_000;
-
 enum Event {
     Terminal(TerminalEvent),
-    /// The tasks.
-    Changed,
+    TasksChanged,
     Loaded(Loaded),
     Called(CallResult, Step),
     /// The terminal is gone.
     Ended,
 }
 
-pub fn run(context: &Context<'_>, engine: Engine, open: Option<String>) -> Result<(), AppError> {
+pub fn run(context: &Context<'_>, engine: Engine, open: Option<Target>) -> Result<(), AppError> {
     let (sender, events) = channel();
     let (requests, wanted) = channel();
     let (steps, to_run) = channel::<Step>();
@@ -66,7 +63,7 @@ pub fn run(context: &Context<'_>, engine: Engine, open: Option<String>) -> Resul
     let engine = engine.with_connections(connections);
     let feed = LiveFeed::new(engine.clone())?;
     let wake = sender.clone();
-    let reader = feed.reader(None, Box::new(move || drop(wake.send(Event::Changed))))?;
+    let reader = feed.reader(None, Box::new(move || drop(wake.send(Event::TasksChanged))))?;
     let state = State {
         directory: context.process.current_dir.display().to_string(),
         is_colored: context.screen.presentation.body_style().is_colored,
@@ -82,11 +79,28 @@ pub fn run(context: &Context<'_>, engine: Engine, open: Option<String>) -> Resul
     let result = watch.run(&events, context);
     drop(screen);
     drop(watch.steps);
-    if let Some(running) = watch.state.running {
+    drop(watch.shown);
+    for running in &watch.state.running {
         context.screen.announce(&format!("Waiting for the end of: {running}"));
+    }
+    if !watch.state.running.is_empty() {
         let _ = commands.join();
     }
+    for event in events.try_iter() {
+        if let Event::Called(result, step) = event {
+            context.screen.announce(&end_text(result, &step));
+        }
+    }
     result
+}
+
+/// What became of a command that ended after the screen was closed.
+fn end_text(result: CallResult, step: &Step) -> String {
+    match (result, &step.then) {
+        (CallResult::NeedsConsent { reason, .. }, _) => format!("{reason}\nNothing was done."),
+        (CallResult::Done(text), Some(_)) => format!("{text}\nThis was only a check."),
+        (CallResult::Done(text) | CallResult::Failed(text), _) => text,
+    }
 }
 
 /// The full screen until it is dropped.
@@ -123,7 +137,7 @@ struct Watch {
     steps: Sender<Step>,
     variables: Variables,
     /// A task or a group; opened with the first tasks.
-    open: Option<String>,
+    open: Option<Target>,
     engine: Engine,
     /// The task on the screen, of which no notification is sent.
     shown: Option<(TaskId, OpenScreens)>,
@@ -162,7 +176,7 @@ impl Watch {
                     // The threads end only after this loop.
                     Effect::Load(request) => drop(self.requests.send(request)),
                     Effect::Call(step) => {
-                        self.state.running = Some(step.call.path.join(" "));
+                        self.state.running.push_back(step.call.path.join(" "));
                         drop(self.steps.send(step));
                     }
                 }
@@ -184,11 +198,12 @@ impl Watch {
     fn handle(&mut self, event: Event, context: &Context<'_>) {
         match event {
             Event::Ended => self.state.effects.push(Effect::Quit),
-            Event::Changed => self.has_changed = true,
+            Event::TasksChanged => self.has_changed = true,
             Event::Loaded(read) => loaded(&mut self.state, &read),
             Event::Called(result, step) => called(&mut self.state, step, result),
             Event::Terminal(event) => {
                 panic_if_requested(&event, context);
+                context.screen.attachment.report_input_again();
                 if let Some(action) = keys::action(&self.state, &event) {
                     update(&mut self.state, action);
                 }
@@ -198,7 +213,8 @@ impl Watch {
 
     /// Shows what is new about the tasks.
     fn take_changes(&mut self) {
-        let is_stale = self.state.now_ms - self.state.board.made_at_ms >= BOARD_INTERVAL_MS;
+        let age_ms = self.state.now_ms - self.state.board.made_at_ms;
+        let is_stale = u64::try_from(age_ms).unwrap_or(0) >= BOARD_INTERVAL_SEC * 1000;
         if !std::mem::take(&mut self.has_changed) && (!is_stale || self.state.board.peeks.is_empty()) {
             return;
         }
@@ -221,14 +237,14 @@ impl Watch {
         }
         let clock = Clock { now_ms: self.state.now_ms, variables: &self.variables };
         self.state.set_board(Board::of(&self.live, clock));
-        changed.iter().for_each(|id| reload_task(&mut self.state, id));
-        match self.open.take().map(|id| (id.parse(), id)) {
-            Some((Ok(task), id)) => {
-                self.state.selected = Some(Key::Task(id));
+        reload_if_shown(&mut self.state, &changed);
+        match self.open.take() {
+            Some(Target::Task(task)) => {
+                self.state.selected = Some(Key::Task(task.to_string()));
                 open_task(&mut self.state, task, Tab::Overview);
             }
-            Some((Err(_), id)) => {
-                self.state.selected = Some(Key::Whole(id));
+            Some(Target::Group(group)) => {
+                self.state.selected = Some(Key::Submission(group.to_string()));
                 update(&mut self.state, Action::Group);
             }
             None => {}

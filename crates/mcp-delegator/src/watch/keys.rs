@@ -6,7 +6,7 @@ use ratatui::crossterm::event::{
 
 use crate::watch::board::Key;
 use crate::watch::lines::{Look, TextLine};
-use crate::watch::state::{Asked, State, View};
+use crate::watch::state::{DialogKind, State, View};
 use crate::watch::task_view::Tab;
 use crate::watch::view::layout;
 
@@ -40,8 +40,8 @@ pub enum Action {
     Type(String),
     Erase,
     EraseAll,
+    /// What is typed, or yes.
     Submit,
-    Confirm,
     Refuse,
 }
 
@@ -97,20 +97,20 @@ pub fn action(state: &State, event: &Event) -> Option<Action> {
 
 fn of_key(state: &State, KeyEvent { code, modifiers, .. }: KeyEvent) -> Option<Action> {
     let with_control = modifiers.contains(KeyModifiers::CONTROL);
-    let asked = state.dialogs.front().map(|dialog| &dialog.asked);
-    match (code, asked) {
+    let dialog = state.dialogs.front().map(|dialog| &dialog.kind);
+    match (code, dialog) {
         (KeyCode::Char('c'), _) if with_control => Some(Action::Quit),
-        (KeyCode::Char('u'), Some(Asked::Input { .. })) if with_control => Some(Action::EraseAll),
+        (KeyCode::Char('u'), Some(DialogKind::Input { .. })) if with_control => Some(Action::EraseAll),
         (KeyCode::Char(_), _) if with_control => None,
-        (KeyCode::Char(letter), Some(Asked::Input { .. })) => Some(Action::Type(letter.to_string())),
-        (KeyCode::Backspace, Some(Asked::Input { .. })) => Some(Action::Erase),
-        (KeyCode::Enter, Some(Asked::Input { .. })) => Some(Action::Submit),
-        (KeyCode::Esc, Some(Asked::Input { .. })) => Some(Action::Back),
+        (KeyCode::Char(letter), Some(DialogKind::Input { .. })) => Some(Action::Type(letter.to_string())),
+        (KeyCode::Backspace, Some(DialogKind::Input { .. })) => Some(Action::Erase),
+        (KeyCode::Enter, Some(DialogKind::Input { .. })) => Some(Action::Submit),
+        (KeyCode::Esc, Some(DialogKind::Input { .. })) => Some(Action::Back),
         (KeyCode::Char('q'), _) => Some(Action::Quit),
-        (KeyCode::Char('y' | 'Y'), Some(Asked::Confirm { .. })) => Some(Action::Confirm),
-        (KeyCode::Char('n' | 'N') | KeyCode::Esc, Some(Asked::Confirm { .. })) => Some(Action::Refuse),
-        (KeyCode::Esc | KeyCode::Enter, Some(Asked::Nothing)) => Some(Action::Back),
-        (code, None | Some(Asked::Nothing)) => moving(code).or_else(|| in_view(state, code)),
+        (KeyCode::Char('y' | 'Y'), Some(DialogKind::Confirm { .. })) => Some(Action::Submit),
+        (KeyCode::Char('n' | 'N') | KeyCode::Esc, Some(DialogKind::Confirm { .. })) => Some(Action::Refuse),
+        (KeyCode::Esc | KeyCode::Enter, Some(DialogKind::Text)) => Some(Action::Back),
+        (code, None | Some(DialogKind::Text)) => moving(code).or_else(|| in_view(state, code)),
         (code, Some(_)) => moving(code),
     }
 }

@@ -141,7 +141,7 @@ impl OpenTask {
         let id = task.id.clone();
         let unknown = || EngineError::UnknownTask { given: id.to_string() };
         let dir = engine.results().task_dir(&id)?.ok_or_else(unknown)?;
-        let text = LogText::new(context, engine, &id, LogDetail::default())?;
+        let text = LogText::new(context, engine, &id, LogDetail { is_live: true, is_full: false })?;
         let follows = !task.state.is_terminal();
         let copy = if follows { engine.remote().follow_events(task)? } else { None };
         Ok(OpenTask { id, text, streams: LogStreams::new(dir), is_new: true, _copy: copy })

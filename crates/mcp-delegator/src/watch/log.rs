@@ -3,13 +3,16 @@
 
 use std::collections::VecDeque;
 
-use delegator_transcript::ThreadEvent;
+use delegator_transcript::{ItemPhase, ThreadEvent};
 
 use crate::output::data::log_entry::EntryKind;
 use crate::output::data::task_line::short_age;
 use crate::watch::lines::{Look, MAX_COLUMNS, TextLine, clean, fitted};
 
 const MAX_LINES: usize = 2_000;
+/// Of one entry, and of one of its lines.
+const MAX_ENTRY_LINES: usize = 500;
+const MAX_LINE_COLUMNS: usize = 10 * MAX_COLUMNS;
 /// A longer pause between two events becomes an entry of its own. Events have no times, so only pauses while
 /// the task is open are known.
 const MIN_PAUSE_MS: i64 = 30_000;
@@ -35,12 +38,32 @@ pub struct LogEntry {
     pub has_failed: bool,
     /// Safe to show; its first line describes the event.
     pub text: String,
+    /// What the agent began or ended with it.
+    pub item: Option<ItemPlace>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ItemPlace {
+    id: String,
+    has_ended: bool,
+}
+
+impl ItemPlace {
+    fn of(event: Option<&ThreadEvent<'_>>) -> Option<ItemPlace> {
+        let Some(ThreadEvent::Item { phase, item }) = event else { return None };
+        Some(ItemPlace { id: item.id.resolve().into_owned(), has_ended: *phase == ItemPhase::Completed })
+    }
 }
 
 impl LogEntry {
     pub fn of(event: Option<&ThreadEvent<'_>>, text: &str) -> LogEntry {
         let (kind, has_failed) = EntryKind::of(event);
-        LogEntry { kind, has_failed, text: clean(text) }
+        let text = clean(text);
+        let mut lines: Vec<String> =
+            text.lines().take(MAX_ENTRY_LINES).map(|line| fitted(line, MAX_LINE_COLUMNS)).collect();
+        let omitted = text.lines().count() - lines.len();
+        lines.extend((omitted > 0).then(|| format!("[{omitted} lines omitted; logs --full shows them]")));
+        LogEntry { kind, has_failed, text: lines.join("\n"), item: ItemPlace::of(event) }
     }
 
     fn lines(&self) -> usize {
@@ -78,9 +101,21 @@ impl Log {
         self.last_ms = Some(now_ms);
         if pause_ms >= MIN_PAUSE_MS {
             let text = format!("nothing for {}", short_age(pause_ms.unsigned_abs() / 1000));
-            self.append(LogEntry { kind: EntryKind::Pause, has_failed: false, text });
+            self.append(LogEntry { kind: EntryKind::Pause, has_failed: false, text, item: None });
+        }
+        if let Some(ended) = entry.item.as_ref().filter(|item| item.has_ended) {
+            self.remove_begun(&ended.id);
         }
         self.append(entry);
+    }
+
+    /// The entry of the end takes the place of this one.
+    fn remove_begun(&mut self, id: &str) {
+        let is_begun =
+            |entry: &LogEntry| entry.item.as_ref().is_some_and(|item| item.id == id && !item.has_ended);
+        let at = self.entries.iter().rposition(is_begun);
+        let removed = at.and_then(|at| self.entries.remove(at));
+        self.lines -= removed.map_or(0, |removed| removed.lines());
     }
 
     fn append(&mut self, entry: LogEntry) {
@@ -118,7 +153,7 @@ mod tests {
     use super::*;
 
     fn message(text: &str) -> LogEntry {
-        LogEntry { kind: EntryKind::Message, has_failed: false, text: text.to_owned() }
+        LogEntry { kind: EntryKind::Message, has_failed: false, text: text.to_owned(), item: None }
     }
 
     #[test]
@@ -129,6 +164,31 @@ mod tests {
         }
         let texts: Vec<String> = log.timeline().into_iter().map(|line| line.text).collect();
         assert_eq!(texts, ["agent  a", "agent  b", "pause  nothing for 2m", "agent  c"]);
+    }
+
+    #[test]
+    fn a_command_that_runs_is_shown_until_it_ends() {
+        let mut log = Log::default();
+        let entry = |text: &str, id: &str, has_ended| LogEntry {
+            item: Some(ItemPlace { id: id.to_owned(), has_ended }),
+            ..message(text)
+        };
+        for (text, id, has_ended) in
+            [("Running a", "1", false), ("Running b", "2", false), ("Running a: exit 0", "1", true)]
+        {
+            log.push(entry(text, id, has_ended), 0);
+        }
+        let texts: Vec<String> = log.output().into_iter().map(|line| line.text).collect();
+        assert_eq!(texts, ["Running b", "Running a: exit 0"]);
+        assert_eq!(log.lines, 2);
+    }
+
+    #[test]
+    fn an_entry_is_bounded() {
+        let text = format!("{}\n{}", "x".repeat(3 * MAX_LINE_COLUMNS), "y\n".repeat(MAX_ENTRY_LINES));
+        let entry = LogEntry::of(None, &text);
+        assert_eq!(entry.text.lines().last(), Some("[1 lines omitted; logs --full shows them]"));
+        assert_eq!(entry.first_line().chars().count(), MAX_LINE_COLUMNS);
     }
 
     #[test]

@@ -23,8 +23,6 @@ mod tests;
 pub mod update;
 pub mod view;
 
-use delegator_engine::Target;
-
 use crate::commands::prelude::*;
 use crate::spec::NoInputs;
 
@@ -70,10 +68,6 @@ pub fn run(context: &Context<'_>, input: Watch) -> Result<CommandOutput, AppErro
     }
     let engine = engine(context)?;
     let open = input.task_id.map(|given| engine.results().resolve_target(given.as_str())).transpose()?;
-    let open = open.map(|target| match target {
-        Target::Task(id) => id.to_string(),
-        Target::Group(id) => id.to_string(),
-    });
     event_loop::run(context, engine, open)?;
     Ok(CommandOutput::done(WatchOutput {}))
 }

@@ -7,29 +7,32 @@ use crate::watch::lines::{Look, TextLine};
 use crate::watch::loader::{Loaded, Request};
 use crate::watch::log::Log;
 use crate::watch::runner::CallResult;
-use crate::watch::state::{Asked, Effect, State, Step, View};
+use crate::watch::state::{DialogKind, Effect, State, Step, View};
 
 /// A result with more lines is shown whole.
 const MAX_MESSAGE_LINES: usize = 3;
 
 pub fn called(state: &mut State, step: Step, result: CallResult) {
-    state.running = None;
-    let (text, look, asked) = match (result, step.then) {
-        (CallResult::NeedsConsent { reason, call }, _) => {
-            (reason, Look::Note, Some((format!("{}: go on?", step.call.path.join(" ")), call)))
+    state.running.pop_front();
+    let Step { call, target, then } = step;
+    let (text, look, next) = match (result, then) {
+        (CallResult::NeedsConsent { reason, call: confirmed }, _) => {
+            (reason, Look::Note, Some((format!("{}: go on?", call.path.join(" ")), confirmed)))
         }
         (CallResult::Done(text), then) => (text, Look::Plain, then),
         (CallResult::Failed(text), _) => (text, Look::Bad, None),
     };
     let lines = TextLine::all(look, &text);
-    match asked {
-        Some((question, call)) => state.open_dialog(lines, Asked::Confirm { question, call }),
+    match next {
+        Some((question, call)) => {
+            let name = target.as_deref().map(|id| state.name(id));
+            let step = Step { call, target, then: None };
+            let lines = name.into_iter().chain(lines).collect();
+            state.open_dialog(lines, DialogKind::Confirm { question, step });
+        }
         None => show_result(state, lines, look),
     }
-    // What is open may be another one now.
-    let id = |view: &View| if let View::Task(view) = view { Some(view.id.clone()) } else { None };
-    let open: Vec<TaskId> = state.views.iter().filter_map(id).collect();
-    open.iter().for_each(|id| reload_task(state, id));
+    reload(state);
 }
 
 fn show_result(state: &mut State, lines: Vec<TextLine>, look: Look) {
@@ -37,30 +40,40 @@ fn show_result(state: &mut State, lines: Vec<TextLine>, look: Look) {
     state.message = Some(TextLine::new(if look == Look::Plain { Look::Good } else { look }, first));
     let shown = lines.iter().filter(|line| !line.text.trim().is_empty()).count();
     if shown > MAX_MESSAGE_LINES || (look == Look::Bad && shown > 1) {
-        state.open_dialog(lines, Asked::Nothing);
+        state.open_dialog(lines, DialogKind::Text);
     }
 }
 
-/// This task has changed: what is shown of it is to be read again.
-pub fn reload_task(state: &mut State, id: &TaskId) {
-    let mut requests = Vec::new();
-    let State { board, views, .. } = state;
-    let has_ended = board.line(id.as_str()).is_some_and(|line| line.member.end.is_some());
-    for view in views {
-        match view {
-            View::Task(view) if view.id == *id => {
-                requests.push(Request::Task(id.clone()));
-                // That of a running task is read when a key asks for it.
-                requests.extend((has_ended && view.diff.is_some()).then(|| Request::Diff(id.clone())));
-            }
-            View::Group { id: group, .. } => {
-                let tasks = board.whole(group.as_str()).unwrap_or_default();
-                let is_member = tasks.iter().any(|task| task.id == id.as_str());
-                requests.extend(is_member.then(|| Request::Group(group.clone())));
-            }
-            _ => {}
+/// These tasks have changed: what is shown of them is to be read again. What lies below is read when it is shown, so
+/// that it does not count as read before.
+pub fn reload_if_shown(state: &mut State, changed: &[TaskId]) {
+    let is_changed = |id: &str| changed.iter().any(|changed| changed.as_str() == id);
+    let is_shown = match state.views.last() {
+        Some(View::Task(view)) => is_changed(view.id.as_str()),
+        Some(View::Group { id, .. }) => {
+            let tasks = state.board.members(id.as_str()).unwrap_or_default();
+            tasks.iter().any(|task| is_changed(&task.id))
         }
+        None => false,
+    };
+    if is_shown {
+        reload(state);
     }
+}
+
+/// What is open is to be read again.
+pub fn reload(state: &mut State) {
+    let requests = match state.views.last() {
+        Some(View::Task(view)) => {
+            let line = state.board.line(view.id.as_str());
+            let has_ended = line.is_some_and(|line| line.member.end.is_some());
+            // The diff of a running task is read when a key asks for it.
+            let diff = (has_ended && view.diff.is_some()).then(|| Request::Diff(view.id.clone()));
+            std::iter::once(Request::Task(view.id.clone())).chain(diff).collect()
+        }
+        Some(View::Group { id, .. }) => vec![Request::Group(id.clone())],
+        None => Vec::new(),
+    };
     state.effects.extend(requests.into_iter().map(Effect::Load));
 }
 
@@ -78,7 +91,11 @@ pub fn loaded(state: &mut State, loaded: &Loaded) {
                 entries.iter().for_each(|entry| view.log.push(entry.clone(), state.now_ms));
             }
             (View::Task(view), Loaded::Diff(id, diff)) if view.id == *id => {
-                view.diff = Some(diff.clone());
+                let mut diff = diff.clone();
+                if let (Ok(new), Some(Ok(old))) = (&mut diff, &view.diff) {
+                    new.continue_at(old);
+                }
+                view.diff = Some(diff);
             }
             (View::Group { id, data, .. }, Loaded::Group(group, read)) if id == group => {
                 *data = Some(read.clone());

@@ -12,9 +12,12 @@ use crate::output::data::group::GroupData;
 use crate::output::data::task_line::{TaskLine, short_age};
 use crate::watch::board::{Board, Key, Row};
 use crate::watch::describe;
-use crate::watch::lines::{Look, TextLine, Top};
+use crate::watch::lines::{Look, TextLine, Top, clean_line};
 use crate::watch::loader::Request;
 use crate::watch::task_view::{Loadable, TaskView};
+
+/// The words for tasks contain times, which no change announces.
+pub const BOARD_INTERVAL_SEC: u64 = 60;
 
 #[derive(Debug, Clone)]
 pub enum View {
@@ -24,6 +27,7 @@ pub enum View {
         id: GroupId,
         data: Loadable<GroupData>,
         chosen: usize,
+        top: Top,
     },
 }
 
@@ -38,8 +42,17 @@ pub enum Purpose {
     NewTask,
 }
 
+impl Purpose {
+    pub fn task(&self) -> Option<&str> {
+        match self {
+            Purpose::Answer(task, _) | Purpose::Message(task) | Purpose::Again(task) => Some(task),
+            Purpose::Filter | Purpose::NewTask => None,
+        }
+    }
+}
+
 #[derive(Debug, Clone)]
-pub enum Asked {
+pub enum DialogKind {
     Input {
         purpose: Purpose,
         text: String,
@@ -47,18 +60,18 @@ pub enum Asked {
     /// Whether to make this call.
     Confirm {
         question: String,
-        call: NextCall,
+        step: Step,
     },
     /// The lines are only shown.
-    Nothing,
+    Text,
 }
 
-/// Lines, and what is asked about them.
+/// Lines, and the question about them.
 #[derive(Debug, Clone)]
 pub struct Dialog {
     pub lines: Vec<TextLine>,
     pub top: Top,
-    pub asked: Asked,
+    pub kind: DialogKind,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -68,10 +81,12 @@ pub enum Effect {
     Call(Step),
 }
 
-/// A command to run. If it is a check, this is asked then, and this call made.
+/// A command to run. If it is a check, this question follows, and this call.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Step {
     pub call: NextCall,
+    /// The task, group or chain that it changes.
+    pub target: Option<String>,
     pub then: Option<(String, NextCall)>,
 }
 
@@ -94,14 +109,14 @@ pub struct State {
     pub dialogs: VecDeque<Dialog>,
     /// What happened last.
     pub message: Option<TextLine>,
-    /// What runs in the background.
-    pub running: Option<String>,
+    /// The commands that run in the background or wait for it, in their order.
+    pub running: VecDeque<String>,
     pub is_colored: bool,
 }
 
 impl State {
     pub fn rows(&self) -> Vec<Row<'_>> {
-        self.board.rows(&self.filter)
+        self.board.rows(&self.filter, self.selected.as_ref())
     }
 
     /// The row of what is selected.
@@ -119,7 +134,10 @@ impl State {
 
     pub fn set_filter(&mut self, filter: String) {
         self.filter = filter;
-        self.select_near(0);
+        let rows = self.board.rows(&self.filter, None);
+        if self.selected_row(&rows).is_none() {
+            self.selected = rows.iter().find_map(Row::key);
+        }
     }
 
     /// Selects what is at this row, or near it, unless something is selected.
@@ -154,12 +172,30 @@ impl State {
     pub fn target(&self) -> Option<String> {
         match self.views.last() {
             Some(View::Task(view)) => Some(view.id.to_string()),
-            Some(View::Group { id, data, chosen }) => {
+            Some(View::Group { id, data, chosen, .. }) => {
                 let attempt = data.as_ref().and_then(|data| data.as_ref().ok()?.attempts.get(*chosen));
                 Some(attempt.map_or_else(|| id.to_string(), |attempt| attempt.task_id.clone()))
             }
             None => self.selected.as_ref().map(|key| key.id().to_owned()),
         }
+    }
+
+    /// The task with an open question that a key is about, and the question. Of a group or a chain it is the first
+    /// one that has a question.
+    pub fn open_question(&self) -> Option<(String, &StoredQuestion)> {
+        let ids: Vec<String> = match (self.views.last(), &self.selected) {
+            (None, Some(Key::Submission(id))) => {
+                self.board.members(id).unwrap_or_default().iter().map(|line| line.id.clone()).collect()
+            }
+            _ => self.target().into_iter().collect(),
+        };
+        ids.into_iter().find_map(|id| self.board.question(&id).map(|question| (id.clone(), question)))
+    }
+
+    /// Names a task, group or chain above a question about it: what is selected may be another one by then.
+    pub fn name(&self, id: &str) -> TextLine {
+        let title = self.board.line(id).map(|line| format!("  {}", clean_line(&line.title)));
+        TextLine::new(Look::Heading, format!("{id}{}", title.unwrap_or_default()))
     }
 
     /// The task that a key is about; of a chain, its first one.
@@ -175,7 +211,7 @@ impl State {
     }
 
     pub fn is_typing(&self) -> bool {
-        self.dialogs.front().is_some_and(|dialog| matches!(dialog.asked, Asked::Input { .. }))
+        self.dialogs.front().is_some_and(|dialog| matches!(dialog.kind, DialogKind::Input { .. }))
     }
 
     /// `2 waiting`: for the title of the terminal.
@@ -186,8 +222,8 @@ impl State {
         }
     }
 
-    pub fn open_dialog(&mut self, lines: Vec<TextLine>, asked: Asked) {
-        self.dialogs.push_back(Dialog { lines, top: Top::At(0), asked });
+    pub fn open_dialog(&mut self, lines: Vec<TextLine>, kind: DialogKind) {
+        self.dialogs.push_back(Dialog { lines, top: Top::At(0), kind });
     }
 
     pub fn show_error(&mut self, text: &str) {
@@ -203,6 +239,9 @@ impl State {
             Some(View::Group { .. }) => Vec::new(),
         };
         let next_sec = |age: u64| if age < 60 { 1 } else { 60 - age % 60 };
-        lines.into_iter().map(|line| next_sec(self.age_sec(line)) * 1000).min()
+        // Whether a running task needs a person depends on the time.
+        let of_board = (!self.board.peeks.is_empty()).then_some(BOARD_INTERVAL_SEC);
+        let ages = lines.into_iter().map(|line| next_sec(self.age_sec(line)));
+        ages.chain(of_board).min().map(|seconds| seconds * 1000)
     }
 }

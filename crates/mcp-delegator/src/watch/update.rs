@@ -9,14 +9,15 @@ use crate::watch::describe;
 use crate::watch::keys::{Action, help};
 use crate::watch::lines::{Look, TextLine, Top, clean_line};
 use crate::watch::loader::Request;
-use crate::watch::state::{Asked, Dialog, Effect, Purpose, State, Step, View};
+use crate::watch::results::reload;
+use crate::watch::state::{Dialog, DialogKind, Effect, Purpose, State, Step, View};
 use crate::watch::task_view::{Tab, TaskView};
-use crate::watch::view::layout;
+use crate::watch::view::{group, layout};
 
 /// What is to be done is in the effects of the state afterwards.
 pub fn update(state: &mut State, action: Action) {
     state.message = None;
-    let is_text = matches!(state.dialogs.front(), Some(Dialog { asked: Asked::Nothing, .. }));
+    let is_text = matches!(state.dialogs.front(), Some(Dialog { kind: DialogKind::Text, .. }));
     if is_text && !matches!(action, Action::Move(_) | Action::Page(_) | Action::Back) {
         state.dialogs.pop_front();
     }
@@ -30,7 +31,7 @@ pub fn update(state: &mut State, action: Action) {
         Action::Beside(by) => beside(state, by),
         Action::Tab(tab) => show_tab(state, tab),
         Action::ToggleAll | Action::File(_) => in_diff(state, &action),
-        Action::Help => state.open_dialog(help(), Asked::Nothing),
+        Action::Help => state.open_dialog(help(), DialogKind::Text),
         Action::Filter | Action::Answer | Action::Message | Action::Again | Action::NewTask => {
             ask(state, &action)
         }
@@ -38,7 +39,7 @@ pub fn update(state: &mut State, action: Action) {
         Action::Group => open_group(state),
         Action::Apply | Action::Discard | Action::Undo | Action::Cancel => command(state, &action),
         Action::Type(_) | Action::Erase | Action::EraseAll => edit(state, &action),
-        Action::Submit | Action::Confirm => submit(state),
+        Action::Submit => submit(state),
         Action::Refuse => {
             state.dialogs.pop_front();
             state.message = Some(TextLine::new(Look::Plain, "Nothing was done."));
@@ -47,18 +48,18 @@ pub fn update(state: &mut State, action: Action) {
 }
 
 fn back(state: &mut State) {
-    match state.dialogs.pop_front().map(|dialog| dialog.asked) {
-        Some(Asked::Input { purpose: Purpose::Filter, .. }) => state.set_filter(String::new()),
+    match state.dialogs.pop_front().map(|dialog| dialog.kind) {
+        Some(DialogKind::Input { purpose: Purpose::Filter, .. }) => state.set_filter(String::new()),
         Some(_) => {}
         None if state.views.pop().is_none() => state.set_filter(String::new()),
-        None => {}
+        None => reload(state),
     }
 }
 
 fn open(state: &mut State) {
     match (state.views.last(), &state.selected) {
         (Some(View::Task(_)), _) => in_diff(state, &Action::Open),
-        (None, Some(Key::Whole(_))) if state.target_group().is_some() => open_group(state),
+        (None, Some(Key::Submission(_))) if state.target_group().is_some() => open_group(state),
         (Some(View::Group { .. }) | None, _) => open_target(state, Tab::Overview),
     }
 }
@@ -68,8 +69,9 @@ fn open_target(state: &mut State, tab: Tab) {
     match (state.views.last_mut(), target) {
         (Some(View::Task(view)), _) => {
             // It is read again.
-            view.diff = None;
-            show_tab(state, tab);
+            let request = Request::Diff(view.id.clone());
+            view.show(tab);
+            state.effects.push(Effect::Load(request));
         }
         (_, Some(id)) => open_task(state, id, tab),
         (_, None) => open_group(state),
@@ -85,7 +87,7 @@ pub fn open_task(state: &mut State, id: TaskId, tab: Tab) {
 fn open_group(state: &mut State) {
     match state.target_group() {
         Some(id) => {
-            state.views.push(View::Group { id: id.clone(), data: None, chosen: 0 });
+            state.views.push(View::Group { id: id.clone(), data: None, chosen: 0, top: Top::At(0) });
             state.effects.push(Effect::Load(Request::Group(id)));
         }
         None => state.show_error("It belongs to no group of attempts."),
@@ -119,9 +121,10 @@ fn scroll(state: &mut State, by: isize) {
         dialog.top = dialog.top.moved(by, &dialog.lines, size);
         return;
     }
-    let lines = match state.views.last() {
-        Some(View::Task(view)) => state.task_lines(view),
-        _ => Vec::new(),
+    let (lines, size) = match state.views.last() {
+        Some(View::Task(view)) => (state.task_lines(view), size),
+        Some(View::Group { data: Some(Ok(data)), chosen, .. }) => group::longest_column(data, *chosen, state),
+        _ => (Vec::new(), size),
     };
     match state.views.last_mut() {
         None => select_row(state, by),
@@ -130,7 +133,7 @@ fn scroll(state: &mut State, by: isize) {
             let first = view.top.line(&lines, size);
             view.diff_pane().into_iter().for_each(|diff| diff.select_at(first));
         }
-        Some(View::Group { .. }) => {}
+        Some(View::Group { top, .. }) => *top = top.moved(by, &lines, size),
     }
 }
 
@@ -165,27 +168,34 @@ fn ask(state: &mut State, action: &Action) {
         (Action::NewTask, _) => {
             (Purpose::NewTask, note(format!("A new task in {}", clean_line(&state.directory))))
         }
-        (Action::Message, Some(task)) => (Purpose::Message(task), Vec::new()),
+        (Action::Message, Some(task)) => {
+            let name = state.name(&task);
+            (Purpose::Message(task), vec![name])
+        }
         (Action::Again, Some(task)) => {
             let text = "Continue its thread with this text. Without a text the same task is started again.";
-            (Purpose::Again(task), note(text.to_owned()))
+            let lines = [vec![state.name(&task)], note(text.to_owned())].concat();
+            (Purpose::Again(task), lines)
         }
-        (Action::Answer, Some(task)) => {
-            let Some(open) = state.board.question(&task) else {
+        (Action::Answer, Some(_)) => {
+            let Some((task, open)) = state.open_question() else {
                 return state.show_error("There is no open question.");
             };
-            let mut lines = describe::question(open, state.now_ms);
+            // Of a group or a chain, that of one of its tasks.
+            let is_member = state.target().is_some_and(|target| target != task);
+            let mut lines: Vec<TextLine> = is_member.then(|| state.name(&task)).into_iter().collect();
+            lines.extend(describe::question(open, state.now_ms));
             lines.extend(note(instruction(&open.question)));
             (Purpose::Answer(task, Box::new(open.clone())), lines)
         }
         _ => return,
     };
     let text = if purpose == Purpose::Filter { state.filter.clone() } else { String::new() };
-    state.open_dialog(lines, Asked::Input { purpose, text });
+    state.open_dialog(lines, DialogKind::Input { purpose, text });
 }
 
 fn edit(state: &mut State, action: &Action) {
-    let Some(Dialog { asked: Asked::Input { purpose, text }, .. }) = state.dialogs.front_mut() else {
+    let Some(Dialog { kind: DialogKind::Input { purpose, text }, .. }) = state.dialogs.front_mut() else {
         return;
     };
     match action {
@@ -201,17 +211,17 @@ fn edit(state: &mut State, action: &Action) {
 }
 
 fn submit(state: &mut State) {
-    let call = match state.dialogs.front_mut().map(|dialog| &mut dialog.asked) {
-        Some(Asked::Confirm { call, .. }) => Some(call.clone()),
-        Some(Asked::Input { purpose: Purpose::Filter, .. } | Asked::Nothing) | None => None,
-        Some(Asked::Input { purpose, text }) => match call_of(purpose, std::mem::take(text).trim()) {
-            // What cannot be submitted is asked again.
-            None => return,
-            call => call,
+    let step = match state.dialogs.front().map(|dialog| &dialog.kind) {
+        Some(DialogKind::Confirm { step, .. }) => Some(step.clone()),
+        Some(DialogKind::Input { purpose: Purpose::Filter, .. } | DialogKind::Text) | None => None,
+        Some(DialogKind::Input { purpose, text }) => match call_of(purpose, text.trim()) {
+            Some(call) => Some(Step { call, target: purpose.task().map(str::to_owned), then: None }),
+            None if text.trim().is_empty() => return,
+            None => return state.show_error("This is none of the answers."),
         },
     };
     state.dialogs.pop_front();
-    state.effects.extend(call.map(|call| Effect::Call(Step { call, then: None })));
+    state.effects.extend(step.map(Effect::Call));
 }
 
 fn call_of(purpose: &Purpose, text: &str) -> Option<NextCall> {
@@ -254,5 +264,5 @@ fn command(state: &mut State, action: &Action) {
         _ => (for_target(&["discard"]), None),
     };
     let then = then.map(|(question, call)| (question.to_owned(), call));
-    state.effects.push(Effect::Call(Step { call, then }));
+    state.effects.push(Effect::Call(Step { call, target: Some(target), then }));
 }

@@ -38,6 +38,7 @@ fn a_question_is_answered_on_the_screen() {
     session.type_text("a");
     session.wait_for_screen("answer>");
     session.type_text("1\r");
+    session.wait_for_screen(" answered");
     assert_eq!(stage.wait(&id)["data"]["state"], "completed");
     assert_eq!(response(&stage)["behavior"], "allow");
     let settings = session.settings();
@@ -47,6 +48,23 @@ fn a_question_is_answered_on_the_screen() {
     assert_eq!(run.exit, Some(0), "{run:?}");
     assert!(run.stdout.ends_with("\u{1b}[?1049l\u{1b}[23;2t"), "{:?}", run.stdout);
     assert!(settings.are_restored());
+}
+
+#[test]
+fn a_key_that_is_pressed_while_the_size_changes_counts_at_once() {
+    let stage = scripted();
+    let mut session = watch(&stage, &[]);
+    session.wait_for_screen("No tasks.");
+    session.type_text("/");
+    let mut typed = "/".to_owned();
+    for _ in 0..30 {
+        signal(&session, Signal::WINCH);
+        session.type_text("x");
+        typed.push('x');
+        session.wait_for_screen(&typed);
+    }
+    session.type_text("\u{3}");
+    assert_eq!(session.wait().exit, Some(0));
 }
 
 #[test]

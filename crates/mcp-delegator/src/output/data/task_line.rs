@@ -223,7 +223,7 @@ pub fn short_age(seconds: u64) -> String {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Entry {
     Task(TaskLine),
-    Whole { id: String, state: String, tasks: Vec<TaskLine> },
+    Submission { id: String, state: String, tasks: Vec<TaskLine> },
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -251,7 +251,7 @@ impl TaskSections {
                     shown.push(subject);
                     let known = |task: &TaskLine| lines.iter().find(|line| line.id == task.id);
                     let line = |task: &TaskLine| known(task).unwrap_or(task).clone();
-                    entries.push(whole(subject, tasks.iter().map(line).collect()));
+                    entries.push(submission_entry(subject, tasks.iter().map(line).collect()));
                 }
                 Some(_) => {}
             }
@@ -269,7 +269,7 @@ impl TaskSections {
     }
 }
 
-fn whole(subject: &Subject, tasks: Vec<TaskLine>) -> (Section, Entry) {
+fn submission_entry(subject: &Subject, tasks: Vec<TaskLine>) -> (Section, Entry) {
     let members: Vec<Member> = tasks.iter().map(|task| task.member.clone()).collect();
     let section_of = |member: &Member| {
         let task = tasks.iter().find(|task| task.member.id == member.id);
@@ -278,5 +278,5 @@ fn whole(subject: &Subject, tasks: Vec<TaskLine>) -> (Section, Entry) {
     let section = section_of_all(&members, section_of);
     let ended = members.iter().filter(|member| member.end.is_some()).count();
     let state = format!("{} of {}, {ended} of {} ended", subject.kind().name(), tasks.len(), tasks.len());
-    (section, Entry::Whole { id: subject.id().to_owned(), state, tasks })
+    (section, Entry::Submission { id: subject.id().to_owned(), state, tasks })
 }

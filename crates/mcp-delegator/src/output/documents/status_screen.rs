@@ -28,7 +28,7 @@ pub fn heading(section: Section) -> &'static str {
 fn lines(entry: &Entry, common_directory: Option<&str>) -> Vec<SectionLine> {
     let (id, state, tasks) = match entry {
         Entry::Task(task) => return vec![SectionLine::Task(cells(task, common_directory), task.color_of)],
-        Entry::Whole { id, state, tasks } => (id, state, tasks),
+        Entry::Submission { id, state, tasks } => (id, state, tasks),
     };
     let title = tasks.first().map(|task| task.title.as_str()).unwrap_or_default();
     let members = tasks.iter().map(|task| {
@@ -63,7 +63,7 @@ impl TaskSections {
     fn tasks(&self) -> impl Iterator<Item = &TaskLine> {
         self.entries.iter().flat_map(|(_, entries)| entries).flat_map(|entry| match entry {
             Entry::Task(task) => std::slice::from_ref(task),
-            Entry::Whole { tasks, .. } => tasks,
+            Entry::Submission { tasks, .. } => tasks,
         })
     }
 
@@ -117,7 +117,7 @@ mod tests {
             task(1, 130, "claude", "needs you: allow 'npm install --save-dev vitest'?", "Add a test runner"),
             changed(task(2, 700, "codex", "verify failed", "Fix the login page of the shop"), 120, 31, None),
         ];
-        let attempts = Entry::Whole {
+        let attempts = Entry::Submission {
             id: "G-local-0000000000".to_owned(),
             state: "group of 2, 1 of 2 ended".to_owned(),
             tasks: vec![

@@ -10,7 +10,7 @@ use crate::error::suggestion::NextCall;
 use crate::watch::keys::{Action, action};
 use crate::watch::lines::Look;
 use crate::watch::loader::{Loaded, Request};
-use crate::watch::results::{called, loaded};
+use crate::watch::results::{called, loaded, reload_if_shown};
 use crate::watch::runner::CallResult;
 use crate::watch::state::{Effect, Step, View};
 use crate::watch::task_view::Tab;
@@ -144,6 +144,8 @@ fn a_check_is_shown_before_the_command_is_run() {
     let effects = press(&mut state, &[letter('A')]);
     let [Effect::Call(step)] = effects.as_slice() else { panic!("{effects:?}") };
     called(&mut state, step.clone(), CallResult::Done("1 file".to_owned()));
+    let heading = &state.dialogs[0].lines[0].text;
+    assert!(heading.contains(id(1).as_str()) && heading.contains("Add a test runner"), "{heading}");
     assert!(press(&mut state.clone(), &[letter('n')]).is_empty());
     assert!(press(&mut state, &[letter('x'), key(KeyCode::Enter)]).is_empty(), "only y agrees");
     let effects = press(&mut state, &[letter('y')]);
@@ -151,7 +153,7 @@ fn a_check_is_shown_before_the_command_is_run() {
     assert_eq!(calls(&effects), std::slice::from_ref(&apply));
     let forced = apply.clone().with("force", true);
     let refused = CallResult::NeedsConsent { reason: "its check failed".to_owned(), call: forced.clone() };
-    called(&mut state, Step { call: apply, then: None }, refused);
+    called(&mut state, Step { call: apply, target: None, then: None }, refused);
     assert_eq!(calls(&press(&mut state, &[letter('y')])), [forced]);
     assert!(state.dialogs.is_empty());
 }
@@ -160,7 +162,7 @@ fn a_check_is_shown_before_the_command_is_run() {
 fn a_question_of_a_result_waits_for_what_is_typed() {
     let mut state = state();
     let apply = NextCall::for_task(&["apply"], id(1).as_str());
-    let step = Step { call: apply.clone(), then: Some(("Apply?".to_owned(), apply.clone())) };
+    let step = Step { call: apply.clone(), target: None, then: Some(("Apply?".to_owned(), apply.clone())) };
     press(&mut state, &[letter('n'), letter('a')]);
     called(&mut state, step, CallResult::Done("1 file".to_owned()));
     let effects = press(&mut state, &typed("y"));
@@ -171,7 +173,7 @@ fn a_question_of_a_result_waits_for_what_is_typed() {
 #[test]
 fn a_shown_result_does_not_swallow_keys() {
     let mut state = state();
-    let step = Step { call: NextCall::new(&["send"]), then: None };
+    let step = Step { call: NextCall::new(&["send"]), target: None, then: None };
     called(&mut state, step, CallResult::Done("1\n2\n3\n4".to_owned()));
     assert!(press(&mut state, &[letter('j')]).is_empty() && !state.dialogs.is_empty(), "it is scrolled");
     press(&mut state, &[letter('n')]);
@@ -185,6 +187,15 @@ fn an_answer_that_the_question_does_not_have_is_asked_again() {
     let mut state = state();
     let effects = press(&mut state, &[vec![letter('a')], typed("")].concat());
     assert!(effects.is_empty() && state.is_typing());
+    state.dialogs.clear();
+    let mut with_text = board();
+    let peek = with_text.peeks.get_mut(id(1).as_str()).unwrap();
+    peek.questions[0].question.free_text = true;
+    state.set_board(with_text);
+    let effects = press(&mut state, &[vec![letter('a')], typed("7")].concat());
+    assert!(effects.is_empty() && state.is_typing());
+    let problem = state.message.as_ref().map(|message| message.text.as_str());
+    assert_eq!(problem, Some("This is none of the answers."));
     select(&mut state, 3);
     state.dialogs.clear();
     press(&mut state, &[letter('a')]);
@@ -204,13 +215,50 @@ fn the_selection_stays_with_its_task() {
     assert_eq!(state.selected, Some(Key::Task(id(3).to_string())));
     board.sections.entries[0].1.remove(0);
     state.set_board(board);
-    assert_eq!(state.selected, Some(Key::Whole(group_id().to_string())), "what is at its place");
+    assert_eq!(state.selected, Some(Key::Submission(group_id().to_string())), "what is at its place");
     press(&mut state, &[key(KeyCode::End)]);
     assert_eq!(state.selected, Some(Key::Task(id(10).to_string())));
     press(&mut state, &[letter('/'), letter('x'), letter('x')]);
     assert_eq!((state.rows().len(), &state.selected), (0, &None));
     press(&mut state, &[key(KeyCode::Esc)]);
     assert!(state.selected.is_some());
+}
+
+#[test]
+fn what_is_selected_stays_in_a_filtered_list() {
+    let mut state = state();
+    press(&mut state, &[vec![letter('/')], typed("allow")].concat());
+    assert_eq!(state.selected, Some(Key::Task(id(1).to_string())));
+    let mut answered = board();
+    answered.sections.entries[0].1[0] =
+        Entry::Task(task(1, 231, "claude", ("Running npm", "working"), "Add"));
+    state.set_board(answered);
+    assert_eq!(state.selected, Some(Key::Task(id(1).to_string())), "its words have changed");
+    press(&mut state, &[vec![letter('/')], typed(" login")].concat());
+    assert_eq!(state.rows().len(), 0, "another filter");
+}
+
+#[test]
+fn a_question_is_answered_from_the_line_of_its_group() {
+    let mut state = state();
+    let mut board = board();
+    board.peeks.insert(id(5).to_string(), Peek { questions: vec![question()], ..Peek::default() });
+    state.set_board(board);
+    state.selected = Some(Key::Submission(group_id().to_string()));
+    let answer =
+        NextCall::for_task(&["answer"], id(5).as_str()).with("question", 1).with("option", "allow_once");
+    assert_eq!(calls(&press(&mut state, &[vec![letter('a')], typed("1")].concat())), [answer]);
+}
+
+#[test]
+fn only_what_is_shown_is_read_again() {
+    let mut state = state();
+    open_task(&mut state, id(4), Tab::Overview);
+    open_task(&mut state, id(5), Tab::Overview);
+    state.effects.clear();
+    reload_if_shown(&mut state, &[id(4)]);
+    assert_eq!(state.effects, [], "its result would count as read");
+    assert_eq!(press(&mut state, &[key(KeyCode::Esc)]), [Effect::Load(Request::Task(id(4)))]);
 }
 
 #[test]
@@ -250,13 +298,15 @@ fn the_mouse_selects_and_opens() {
 fn time_is_counted_only_as_often_as_it_is_shown() {
     let mut state = state();
     assert_eq!(state.next_tick_ms(), Some(1_000), "a task of 59 s is shown");
-    state.filter = "login".to_owned();
+    state.set_filter("login".to_owned());
     assert_eq!(state.next_tick_ms(), Some(20_000), "700 s are 11 minutes and 40 s");
     state.now_ms += 20_000;
     assert_eq!(state.next_tick_ms(), Some(60_000));
-    state.filter = "another color".to_owned();
+    state.set_filter("another color".to_owned());
     assert_eq!(state.next_tick_ms(), Some(20_000), "200 020 s");
-    state.filter = "nothing".to_owned();
+    state.set_filter("nothing".to_owned());
+    assert_eq!(state.next_tick_ms(), Some(60_000), "a task may fall silent");
+    state.board.peeks.clear();
     assert_eq!(state.next_tick_ms(), None);
     assert_eq!(
         (state.title().as_str(), State::default().title().as_str()),

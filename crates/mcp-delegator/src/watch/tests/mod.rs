@@ -97,7 +97,7 @@ fn sections() -> TaskSections {
         ),
         ended(task(2, 700, "codex", ("verify failed", "failed"), "Fix the login page of the shop"), 120, 31),
     ];
-    let attempts = Entry::Whole {
+    let attempts = Entry::Submission {
         id: group_id().to_string(),
         state: "group of 2, 1 of 2 ended".to_owned(),
         tasks: vec![

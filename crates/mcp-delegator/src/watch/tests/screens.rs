@@ -46,7 +46,7 @@ fn opened(tab: Tab) -> State {
     let mut state = state();
     open_task(&mut state, id(3), tab);
     loaded(&mut state, &Loaded::Overview(id(3), Ok("Task T-local-3 working\n\nagent: codex (gpt-6), workspace-write\n\nAsked:\nRound the prices.".to_owned())));
-    let entry = |kind, text: &str| LogEntry { kind, has_failed: false, text: text.to_owned() };
+    let entry = |kind, text: &str| LogEntry { kind, has_failed: false, text: text.to_owned(), item: None };
     let entries = vec![
         entry(EntryKind::Message, "Message: I will read the cart first.\nThen I round."),
         entry(EntryKind::Command, "Running rg round: exit 0 (<1s)\nsrc/cart.rs:2: round(sum)"),
@@ -81,7 +81,7 @@ fn typed(text: &str) -> Action {
 fn lists() {
     check("list", state());
     let mut of_group = state();
-    of_group.selected = Some(Key::Whole(group_id().to_string()));
+    of_group.selected = Some(Key::Submission(group_id().to_string()));
     check("list_group", of_group);
     let mut running = state();
     select(&mut running, 3);
@@ -168,7 +168,7 @@ fn dialogs() {
         "2 files would be changed\n\nfile         lines\nsrc/cart.rs  +1 -1\nlogo.png     binary".to_owned();
     called(&mut state, step.clone(), CallResult::Done(text));
     check("confirm", state.clone());
-    update(&mut state, Action::Confirm);
+    update(&mut state, Action::Submit);
     let effects = std::mem::take(&mut state.effects);
     let [Effect::Call(step)] = effects.as_slice() else { panic!("{effects:?}") };
     let text =

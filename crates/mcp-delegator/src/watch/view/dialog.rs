@@ -5,15 +5,15 @@ use ratatui::layout::{Position, Rect};
 use textwrap::core::display_width;
 
 use crate::watch::lines::{Look, Size, TextLine, clean_line, window, wrapped};
-use crate::watch::state::{Asked, Dialog, Purpose, State};
+use crate::watch::state::{Dialog, DialogKind, Purpose, State};
 use crate::watch::view::text_lines;
 
 pub fn keys(dialog: &Dialog) -> &'static str {
-    match dialog.asked {
-        Asked::Input { purpose: Purpose::Filter, .. } => "Enter done  Esc show all",
-        Asked::Input { .. } => "Enter send  Esc back  ↑ ↓ scroll",
-        Asked::Confirm { .. } => "y yes  n no  ↑ ↓ scroll",
-        Asked::Nothing => "Esc back  ↑ ↓ scroll",
+    match dialog.kind {
+        DialogKind::Input { purpose: Purpose::Filter, .. } => "Enter done  Esc show all",
+        DialogKind::Input { .. } => "Enter send  Esc back  ↑ ↓ scroll",
+        DialogKind::Confirm { .. } => "y yes  n no  ↑ ↓ scroll",
+        DialogKind::Text => "Esc back  ↑ ↓ scroll",
     }
 }
 
@@ -24,7 +24,7 @@ pub fn rows(dialog: &Dialog, columns: u16) -> u16 {
 
 /// A rule above the lines, and what is asked below.
 fn around(dialog: &Dialog) -> u16 {
-    if matches!(dialog.asked, Asked::Nothing) { 1 } else { 2 }
+    if matches!(dialog.kind, DialogKind::Text) { 1 } else { 2 }
 }
 
 /// Columns and rows of the lines.
@@ -37,12 +37,12 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, dialog: &Dialog, state: &State) {
     let mut lines = vec![TextLine::new(Look::Dim, "─".repeat(columns))];
     lines.extend(window(&dialog.lines, dialog.top, text_size(area, dialog)));
     let y = area.y + u16::try_from(lines.len()).unwrap_or(0);
-    lines.push(match &dialog.asked {
-        Asked::Nothing => TextLine::default(),
-        Asked::Confirm { question, .. } => {
+    lines.push(match &dialog.kind {
+        DialogKind::Text => TextLine::default(),
+        DialogKind::Confirm { question, .. } => {
             TextLine::new(Look::Note, format!("{} [y/n]", clean_line(question)))
         }
-        Asked::Input { purpose, text } => {
+        DialogKind::Input { purpose, text } => {
             let label = match purpose {
                 Purpose::Filter => "/",
                 Purpose::Answer(..) => "answer> ",

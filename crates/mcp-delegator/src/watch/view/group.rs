@@ -5,22 +5,43 @@ use ratatui::layout::Rect;
 
 use crate::output::data::group::{AttemptData, GroupData};
 use crate::watch::describe::{fact, state_look};
-use crate::watch::lines::{Look, TextLine, Top, clean_line};
+use crate::watch::lines::{Look, Size, TextLine, Top, clean_line, wrapped};
 use crate::watch::state::State;
-use crate::watch::view::draw_text;
+use crate::watch::view::{draw_text, layout};
 
-pub fn draw(frame: &mut Frame<'_>, area: Rect, (data, chosen): (&GroupData, usize), state: &State) {
+/// Fewer attempts are shown at once if there is no room for that.
+const MIN_COLUMNS: u16 = 20;
+
+/// The number of columns of text side by side, and the area of the first.
+fn columns(area: Rect, data: &GroupData) -> (u16, Rect) {
+    let attempts = u16::try_from(data.attempts.len()).unwrap_or(u16::MAX).max(1);
+    let count = (area.width / MIN_COLUMNS).clamp(1, attempts);
+    let reason = area.height.min(2);
+    (count, Rect { y: area.y + reason, width: area.width / count, height: area.height - reason, ..area })
+}
+
+pub fn draw(frame: &mut Frame<'_>, area: Rect, (data, chosen, top): (&GroupData, usize, Top), state: &State) {
     let reason = TextLine::all(Look::Plain, &recommendation(data));
-    let top = area.height.min(2);
-    draw_text(frame, Rect { height: top, ..area }, (&reason, Top::At(0)), state);
-    let count = u16::try_from(data.attempts.len()).unwrap_or(1).max(1);
-    let width = area.width / count;
-    for (at, attempt) in (0..count).zip(&data.attempts) {
-        let (x, y) = (area.x + at * width, area.y + top);
-        let column = Rect { x, y, width: width.saturating_sub(1), height: area.height - top };
-        let lines = attempt_lines(attempt, data, usize::from(at) == chosen, state);
-        draw_text(frame, column, (&lines, Top::At(0)), state);
+    let (count, column) = columns(area, data);
+    let above = Rect { height: column.y - area.y, ..area };
+    draw_text(frame, above, (&reason, Top::At(0)), state);
+    let first = (chosen + 1).saturating_sub(count.into());
+    for (at, attempt) in (0..count).zip(data.attempts.iter().enumerate().skip(first)) {
+        let x = column.x + at * column.width;
+        let column = Rect { x, width: column.width.saturating_sub(1), ..column };
+        let lines = attempt_lines(attempt.1, data, attempt.0 == chosen, state);
+        draw_text(frame, column, (&lines, top), state);
     }
+}
+
+/// What is scrolled: the others end before it.
+pub fn longest_column(data: &GroupData, chosen: usize, state: &State) -> (Vec<TextLine>, Size) {
+    let (_, column) = columns(layout::areas(state).body, data);
+    let size = (usize::from(column.width.saturating_sub(1)), usize::from(column.height));
+    let lines =
+        (0..).zip(&data.attempts).map(|(at, attempt)| attempt_lines(attempt, data, at == chosen, state));
+    let rows = |lines: &Vec<TextLine>| lines.iter().map(|line| wrapped(line, size.0).len()).sum::<usize>();
+    (lines.max_by_key(rows).unwrap_or_default(), size)
 }
 
 fn recommendation(data: &GroupData) -> String {

@@ -55,13 +55,16 @@ pub fn draw(frame: &mut Frame<'_>, areas: &Areas, state: &State) {
 fn description(state: &State) -> Vec<TextLine> {
     match &state.selected {
         Some(Key::Task(id)) => state.description(id),
-        Some(Key::Whole(id)) => {
+        Some(Key::Submission(id)) => {
             let of_task = |line: &TaskLine| {
                 let text = format!("{}  {}  {}", line.agent, line.state, line.title);
                 TextLine::new(state_look(line.color_of), clean_line(&text))
             };
-            let tasks = state.board.whole(id).unwrap_or_default().iter().map(of_task);
-            std::iter::once(TextLine::new(Look::Heading, id.as_str())).chain(tasks).collect()
+            let tasks = state.board.members(id).unwrap_or_default().iter().map(of_task);
+            let asking = state.open_question().map(|(task, _)| state.description(&task));
+            let heading = TextLine::new(Look::Heading, id.as_str());
+            let below = asking.into_iter().flat_map(|lines| [vec![TextLine::default()], lines].concat());
+            std::iter::once(heading).chain(tasks).chain(below).collect()
         }
         None => Vec::new(),
     }
@@ -73,9 +76,9 @@ fn row_line(row: &Row<'_>, width: usize, state: &State) -> Line<'static> {
             let text = fitted(&format!("{} ({count})", heading(*section)), width);
             return line(TextLine::new(Look::Heading, text), state.is_colored);
         }
-        Row::Whole { id, state: of_whole, tasks } => {
+        Row::Submission { id, state: words, tasks } => {
             let title = tasks.first().map(|task| clean_line(&task.title)).unwrap_or_default();
-            vec![Span::raw(padded(&format!("{of_whole}  {title}  {id}"), width.saturating_sub(2)))]
+            vec![Span::raw(padded(&format!("{words}  {title}  {id}"), width.saturating_sub(2)))]
         }
         Row::Task { line, is_member } => task_spans(line, *is_member, width.saturating_sub(2), state),
     };

@@ -32,9 +32,9 @@ pub fn draw(frame: &mut Frame<'_>, state: &State) {
                 "Esc back  ? help  Tab next  a answer  m message  d diff  A apply  r again",
             )
         }
-        Some(View::Group { id, data, chosen }) => {
+        Some(View::Group { id, data, chosen, top }) => {
             match data {
-                Some(Ok(data)) => group::draw(frame, areas.body, (data, *chosen), state),
+                Some(Ok(data)) => group::draw(frame, areas.body, (data, *chosen, *top), state),
                 missing => {
                     let lines = loaded_lines(missing, |_| Vec::new());
                     draw_text(frame, areas.body, (&lines, Top::At(0)), state);
@@ -64,7 +64,7 @@ fn task_header(view: &TaskView, state: &State) -> String {
 
 /// What runs or happened last, else the keys.
 fn footer(state: &State, keys: &str) -> TextLine {
-    let line = match (&state.running, &state.message, &state.board.overall.problem) {
+    let line = match (state.running.front(), &state.message, &state.board.overall.problem) {
         (Some(running), _, _) => TextLine::new(Look::Active, format!("{running} …")),
         (None, Some(message), _) => message.clone(),
         (None, None, Some(problem)) => {
