@@ -318,6 +318,10 @@ pub enum IsolationError {
     OnlyCopy { task: TaskId, names: String },
     #[error("the diff of task {task} is larger than {limit} bytes")]
     DiffTooLarge { task: TaskId, limit: usize },
+    #[error("task {task} has no worktree")]
+    NotIsolated { task: TaskId },
+    #[error("tasks {task} and {other} did not begin at the same commit")]
+    DifferentBase { task: TaskId, other: TaskId },
     /// Removing worktrees without changes was not enough.
     #[error("the worktrees of tasks take {used} bytes, and worktree_quota_bytes is {quota}")]
     QuotaExceeded { used: u64, quota: u64, oldest: Vec<TaskId> },

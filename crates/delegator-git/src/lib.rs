@@ -47,8 +47,8 @@ mod tree_writer;
 mod worktree;
 
 pub use apply_diff::{
-    AppliedFile, ApplyError, ApplyReport, ApplyRequest, Conflict, ConflictReason, PlannedCommit,
-    PreparedDiff, prepare_diff,
+    AppliedFile, ApplyError, ApplyReport, ApplyRequest, CommitDiff, Conflict, ConflictReason, PlannedCommit,
+    PreparedDiff, compare_diffs, prepare_diff,
 };
 pub use baseline::{Baseline, Commits, Comparison, CreatedPoint, create_restore_point};
 pub use capture::{LeftOut, LeftOutReason, Limits, TOOL_DIRECTORIES};

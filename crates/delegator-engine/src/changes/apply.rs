@@ -60,7 +60,7 @@ impl Changes<'_> {
         }
     }
 
-    fn mask_secrets(&self, id: &TaskId, text: Vec<u8>) -> Result<Vec<u8>> {
+    pub(super) fn mask_secrets(&self, id: &TaskId, text: Vec<u8>) -> Result<Vec<u8>> {
         let stored = self.engine.results().read_stored(id, TaskFile::SecretDigests)?;
         if stored.is_empty() {
             return Ok(text);

@@ -2,6 +2,7 @@
 //! another task may write.
 
 pub(crate) mod apply;
+mod compare;
 pub(crate) mod list_worktrees;
 pub(crate) mod restore;
 mod restore_settings;

@@ -168,7 +168,7 @@ fn record_applied(
     Ok(registry.record_worktree(owner, WorktreeEvent::Applied, now_ms)?)
 }
 
-fn plan_of(registry: &Registry, owner: &TaskId) -> Result<WorktreePlan> {
+pub(super) fn plan_of(registry: &Registry, owner: &TaskId) -> Result<WorktreePlan> {
     let stored = registry.worktree(owner)?;
     WorktreePlan::of_stored(&stored.ok_or_else(|| IsolationError::Gone { task: owner.clone() })?)
 }

@@ -50,6 +50,8 @@ pub enum DiffSource {
     /// The worktree of the task since it was created.
     Worktree,
     Remote,
+    /// The results of two tasks.
+    OtherTask,
 }
 
 /// What a task changed, as it is recorded and stored here.

@@ -29,6 +29,9 @@ pub struct Diff {
     pub path: Vec<String>,
     #[serde(flatten)]
     pub attempt: AttemptInput,
+    /// Show what differs from the result of this task, for example another attempt
+    #[schemars(extend("default" = null))]
+    pub against: Option<TaskRef>,
     /// Print to the terminal without a pager
     #[schemars(extend("x-markers" = [Marker::CommandLineOnly]))]
     pub no_pager: bool,
@@ -45,6 +48,7 @@ pub const SPEC: CommandSpec = CommandSpec {
     examples: &[
         example("mcp-delegator diff T-local-…", "what the task changed"),
         example("mcp-delegator diff T-local-… --stat", "how many lines of each file"),
+        example("mcp-delegator diff G-local-… --attempt 2 --against T-local-…", "two attempts compared"),
     ],
     input: InputType::with_rules::<Diff>(),
     ..CommandSpec::read_only::<Diff, TaskDiffData>(&["diff"], "Show what a task changed, as a diff")
@@ -63,7 +67,13 @@ pub fn run(context: &Context<'_>, input: Diff) -> Result<CommandOutput, AppError
         Target::Task(id) => (engine.results().task(&id)?, input.attempt.number()),
         Target::Group(group) => (attempt_of(context, &engine, &group, input.attempt.attempt)?, 1),
     };
-    let diff = find_diff(context, &engine, &task, attempt)?;
+    let diff = match &input.against {
+        None => find_diff(context, &engine, &task, attempt)?,
+        Some(other) => {
+            let other = engine.results().task(&resolve_task(&engine, other)?)?;
+            with_text(&task.id, engine.changes().diff_against(&task, &other, &variables(context))?)?
+        }
+    };
     let files = parse_unified_diff(&diff.text);
     let selected: Vec<&FileDiff<'_>> = files.iter().filter(|file| is_selected(file, &input.path)).collect();
     let mut warnings = notes(&diff, !task.state.is_terminal());
@@ -76,7 +86,10 @@ pub fn run(context: &Context<'_>, input: Diff) -> Result<CommandOutput, AppError
     let output = CommandOutput::done(TaskDiffData::of(&task.id, &diff, &selected, has_hunks));
     let so_far = if task.state.is_terminal() { "" } else { " so far" };
     let is_unchanged = files.is_empty() && diff.unavailable.is_empty();
-    let message = is_unchanged.then(|| format!("Task {} changed nothing{so_far}.", task.id));
+    let message = is_unchanged.then(|| match &input.against {
+        None => format!("Task {} changed nothing{so_far}.", task.id),
+        Some(other) => format!("Tasks {} and {} have the same result.", task.id, other.as_str()),
+    });
     let output = CommandOutput { warnings, message, is_paged: !input.no_pager, ..output };
     if is_raw { print(context, &input, &diff, &selected, output) } else { Ok(output) }
 }
@@ -96,12 +109,15 @@ pub fn find_diff(
         let problem = Problem::invalid("attempt", "the task has only one");
         return Err(problem.value(attempt.into()).into());
     }
-    let diff = engine.changes().diff(&task.id, &variables(context))?;
+    with_text(&task.id, engine.changes().diff(&task.id, &variables(context))?)
+}
+
+/// The diff, unless it has no text because of its size.
+fn with_text(id: &TaskId, diff: TaskDiff) -> Result<TaskDiff, AppError> {
     match diff.omissions.size_limit {
         Some(limit) => {
-            let message =
-                format!("The changes of {} cannot be shown: they have over {} MiB.", task.id, limit >> 20);
-            Err(AppError::new(ErrorCode::Unsupported, message).context("task_id", task.id.as_str()))
+            let message = format!("The changes of {id} cannot be shown: they have over {} MiB.", limit >> 20);
+            Err(AppError::new(ErrorCode::Unsupported, message).context("task_id", id.as_str()))
         }
         None => Ok(diff),
     }

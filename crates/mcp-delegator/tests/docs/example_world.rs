@@ -106,7 +106,12 @@ impl ExampleWorld {
 
     /// The command with real values instead of placeholders.
     pub(crate) fn fill_in(&self, command: &str) -> String {
-        let command = command.replace(ADDRESS, "127.0.0.1:0");
+        let mut command = command.replace(ADDRESS, "127.0.0.1:0");
+        if let (Some(group), true) = (&self.group_id, command.contains("--against ")) {
+            let status = self.stage.run_json(&["local", "status", group]);
+            let attempt = status["data"]["groups"][0]["attempts"][0]["task_id"].as_str().unwrap();
+            command = command.replace("--against T-local-…", &format!("--against {attempt}"));
+        }
         let ids =
             [(TASK_ID, &self.task_id), (GROUP_ID, &self.group_id), (CLOUD_TASK_ID, &self.cloud_task_id)];
         ids.into_iter().fold(command, |command, (placeholder, id)| match id {

@@ -87,7 +87,15 @@ fn the_only_verified_attempt_is_recommended_and_applied_and_the_others_are_gone(
     let shown = stage.world.run(["local", "results", &group, "--format", "markdown"]).stdout;
     assert!(shown.contains("Recommended: attempt 2"), "{shown}");
 
+    let compare = || stage.world.run(["diff", &group, "--attempt", "2", "--against", &ids[0]]).stdout;
+    let compared = compare();
+    assert!(compared.contains("\n-wrong\n+right\n") && compared.contains("+more"), "{compared}");
+    assert!(!compared.contains("carried"), "both have it: {compared}");
+    let same = stage.run_json(&["diff", &ids[1], "--against", &ids[1], "--format", "json"]);
+    assert_eq!((&same["data"]["file_count"], &same["data"]["source"]), (&json!(0), &json!("other_task")));
+
     let applied = stage.run_json(&["apply", &group]);
+    assert_eq!(compare(), compared, "the diffs of removed worktrees are stored");
     assert_eq!(applied["data"]["task_id"], ids[1].as_str(), "{applied}");
     assert_eq!(applied["data"]["discarded_task_ids"], json!([ids[0], ids[2]]), "{applied}");
     assert_eq!(read_text(&stage.world.project().join("answer.txt")), "right\n");
@@ -146,6 +154,10 @@ fn last_is_the_whole_chain() {
         let data = stage.run_json(&args)["data"].clone();
         [&data["task_id"], &data["followers"][0]["task_id"]].map(|id| id.as_str().unwrap().to_owned())
     };
+    let in_place = exec("quick", &follower("quick"));
+    stage.run_json(&["wait", "--last"]);
+    let refused = stage.world.run(["diff", &in_place[1], "--against", &in_place[0]]);
+    assert!(refused.stderr.contains("UNSUPPORTED"), "they have no worktree: {refused:?}");
     let [first, second] = exec("slow", &follower("quick"));
     let cancelled = stage.run_json(&["cancel", "--last"]);
     assert_eq!(cancelled["data"]["count"], 2, "{cancelled}");

@@ -15,8 +15,9 @@ pub struct TaskDiffData {
     pub task_id: String,
     /// What is compared: `task`, the states before and after the task; `so_far`, the states before the task and now; `late`, the
     /// states before the task and when the loss of its supervisor was noticed;
-    /// `worktree`, the worktree of the task since it was created; `cloud`, as the environment of the task reported it.
-    #[schemars(extend("enum" = ["task", "so_far", "late", "worktree", "cloud"]))]
+    /// `worktree`, the worktree of the task since it was created; `cloud`, as the environment of the task reported it;
+    /// `other_task`, the results of another task and of this one.
+    #[schemars(extend("enum" = ["task", "so_far", "late", "worktree", "cloud", "other_task"]))]
     pub source: &'static str,
     pub file_count: usize,
     pub lines_added: u64,
@@ -98,6 +99,7 @@ impl TaskDiffData {
                 DiffSource::Late => "late",
                 DiffSource::Worktree => "worktree",
                 DiffSource::Remote => "cloud",
+                DiffSource::OtherTask => "other_task",
             },
             file_count: files.len(),
             lines_added,
