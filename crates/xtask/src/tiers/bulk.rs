@@ -29,6 +29,25 @@ pub(super) fn event_agent(
     Ok((testbed.agent("events", &steps)?, go_file))
 }
 
+/// Agents that print an event so often. Returns the agent and the ids of their tasks.
+pub(super) fn start_slow_agents(
+    trial: &Trial,
+    testbed: &Testbed,
+    server: &Server,
+    (agents, events_per_second): (usize, f64),
+) -> Result<(PathBuf, Vec<String>), LoadError> {
+    let agent = testbed.agent(
+        "slow",
+        &json!([
+            {"read_stdin": "all"}, {"thread_started": {}}, "turn_started",
+            {"events": {"per_second": events_per_second, "timed": true, "bytes": 200}}
+        ]),
+    )?;
+    let ids = submit_all(server, &vec![agent.as_path(); agents])?;
+    wait_all_started(trial, testbed, &ids)?;
+    Ok((agent, ids))
+}
+
 /// Applies `action` to every item, `at_once` in parallel. Returns the results in the order of the items.
 pub(super) fn run_parallel<I: Sync, T: Send>(
     items: &[I],

@@ -80,7 +80,7 @@ pub(crate) const TIERS: [Tier; 10] = [
     },
     Tier {
         name: "L13",
-        about: "live readers: 500 agents, an event every 5 s each, 50 event streams, one of which stops for 20 s",
+        about: "live readers: 500 agents, an event every 5 s each, 500 queued tasks, 50 event streams, one of which stops for 20 s, watch",
         timeout: Duration::from_secs(10 * MINUTE),
         run: live_readers::run,
     },

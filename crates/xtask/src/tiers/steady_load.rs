@@ -10,10 +10,9 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::inotify;
-use serde_json::json;
 
 use super::Trial;
-use super::bulk::{submit_all, wait_all_started};
+use super::bulk::start_slow_agents;
 use crate::clock::monotonic_us;
 use crate::engine_calls::supervisors;
 use crate::error::LoadError;
@@ -29,16 +28,8 @@ const EVENTS_PER_SECOND: f64 = 0.2;
 pub(super) fn run(trial: &Trial) -> Result<Vec<Figure>, LoadError> {
     let agents = trial.fit_to_machine(trial.scaled(AGENTS, 10), 3);
     let testbed = trial.testbed(agents)?;
-    let agent = testbed.agent(
-        "slow",
-        &json!([
-            {"read_stdin": "all"}, {"thread_started": {}}, "turn_started",
-            {"events": {"per_second": EVENTS_PER_SECOND, "timed": true, "bytes": 200}}
-        ]),
-    )?;
     let server = testbed.server()?;
-    let ids = submit_all(&server, &vec![agent.as_path(); agents])?;
-    wait_all_started(trial, &testbed, &ids)?;
+    let (agent, ids) = start_slow_agents(trial, &testbed, &server, (agents, EVENTS_PER_SECOND))?;
     let mut waiters = Waiters(Vec::new());
     for id in ids.iter().take(WAITERS) {
         let started = testbed.cli_call(&agent, &["local", "wait", id, "--timeout-sec", "3600"]).spawn();
