@@ -20,3 +20,4 @@ pub mod remedies;
 pub mod scripted_model;
 pub mod stage;
 pub mod terminal;
+pub mod tmux;

@@ -1,8 +1,11 @@
 //! `watch` on a real terminal: what it shows, what its keys do, and what it leaves of the terminal.
 
+use std::ffi::OsStr;
+
 use delegator_testkit::asking_agent::{self, exec, permission_request, response};
 use delegator_testkit::stage::{Stage, successful_turn};
 use delegator_testkit::terminal::TerminalSession;
+use delegator_testkit::tmux::Terminal;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 
@@ -65,6 +68,44 @@ fn a_key_that_is_pressed_while_the_size_changes_counts_at_once() {
     }
     session.type_text("\u{3}");
     assert_eq!(session.wait().exit, Some(0));
+}
+
+/// In tmux, `watch` fits every size, and leaves the terminal as it was.
+#[test]
+fn the_screen_follows_the_size_of_tmux() {
+    let stage = asking_agent::stage(PROGRAM, &permission_request());
+    let id = exec(&stage);
+    let command = stage.world.command(["watch"]);
+    let text = |value: &OsStr| value.to_str().unwrap().to_owned();
+    let variables = command.get_envs().filter_map(|(name, value)| Some((text(name), text(value?))));
+    let mut variables: Vec<(String, String)> = variables.filter(|(name, _)| name != "TERM").collect();
+    variables.extend(
+        [("PS1", "$ "), ("TERM", "screen-256color")].map(|(name, value)| (name.into(), value.into())),
+    );
+    let variables: Vec<(&str, String)> =
+        variables.iter().map(|(name, value)| (name.as_str(), value.clone())).collect();
+    let terminal = Terminal::start(&stage.world.project(), &variables);
+    terminal.type_line(&format!("echo before; {PROGRAM} watch"));
+    for (columns, rows) in [(100, 30), (40, 10), (300, 100), (20, 5), (80, 24)] {
+        terminal.resize(columns, rows);
+        terminal.wait_for(&format!("a screen of {columns} columns"), |_| {
+            let screen = terminal.visible();
+            let lines: Vec<&str> = screen.lines().collect();
+            lines.len() == usize::from(rows)
+                && lines[0].starts_with(" 1 needs you")
+                && lines[usize::from(rows) - 1].starts_with("? help")
+                && lines.iter().all(|line| line.chars().count() <= columns.into())
+        });
+    }
+    assert!(terminal.visible().contains("make all"), "{}", terminal.visible());
+    terminal.send_keys(&["a"]);
+    terminal.wait_for("the question", |screen| screen.contains("answer>"));
+    terminal.type_line("1");
+    terminal.wait_for("the answer", |screen| screen.contains(" answered"));
+    assert_eq!(stage.wait(&id)["data"]["state"], "completed");
+    terminal.send_keys(&["q"]);
+    let end = terminal.wait_for("the shell", |screen| screen.ends_with('$'));
+    assert!(end.contains("before\n") && !end.contains("Recent"), "{end}");
 }
 
 #[test]

@@ -105,6 +105,19 @@ impl Machine {
     }
 }
 
+impl Drop for Machine {
+    /// The shell of the terminal that was closed may still write.
+    fn drop(&mut self) {
+        let is_removed = || std::fs::remove_dir_all(self.path()).is_ok() || !self.path().exists();
+        let _ = (0..100_000).any(|_| {
+            is_removed() || {
+                std::thread::yield_now();
+                false
+            }
+        });
+    }
+}
+
 fn add_program(path: PathBuf, script: &str) {
     write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();
     std::fs::set_permissions(path, PermissionsExt::from_mode(0o755)).unwrap();

@@ -10,13 +10,12 @@ mod claude_code;
 mod install;
 mod machine;
 mod normalize;
-mod tmux;
 
 use delegator_testkit::fake_model::{FakeModel, Reply, message, patch};
 use delegator_testkit::generated::assert_up_to_date;
+use delegator_testkit::tmux::Terminal;
 use machine::Machine;
 use normalize::normalized;
-use tmux::Terminal;
 
 /// The change that the model makes.
 const FIX: &str = "*** Begin Patch\n*** Update File: leap.sh\n@@\n-echo no\n+echo yes\n*** End Patch\n";

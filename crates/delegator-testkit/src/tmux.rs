@@ -1,6 +1,6 @@
 //! A shell in tmux: types commands, waits until the prompt is back, and returns the screen as text.
 
-#![expect(clippy::disallowed_methods, reason = "the tests start tmux and poll its screen")]
+#![expect(clippy::disallowed_methods, reason = "tests start tmux and poll its screen")]
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -15,14 +15,14 @@ const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A terminal of 100 columns and 30 rows. Dropping it ends the shell.
 #[derive(Debug)]
-pub(super) struct Terminal {
+pub struct Terminal {
     /// Contains the socket, whose path must be short.
     folder: TempDir,
 }
 
 impl Terminal {
     /// Starts a shell with only these variables.
-    pub(super) fn start(working_dir: &Path, variables: &[(&str, String)]) -> Terminal {
+    pub fn start(working_dir: &Path, variables: &[(&str, String)]) -> Terminal {
         let terminal = Terminal { folder: tempfile::tempdir().unwrap() };
         let variables = variables.iter().map(|(name, value)| format!("{name}={value}"));
         let shell = ["bash", "--noprofile", "--norc", "-i"].map(str::to_owned);
@@ -36,10 +36,10 @@ impl Terminal {
 
     /// Types a command on an empty screen, answers its questions, and returns everything that it prints, once the prompt
     /// is back.
-    pub(super) fn run(&self, command: &str, answers: &[(&str, &str)]) -> String {
+    pub fn run(&self, command: &str, answers: &[(&str, &str)]) -> String {
         self.send_keys(&["C-l"]);
         // The cleared screen becomes part of the history.
-        self.wait_for("an empty screen", |_| self.capture(&[]) == PROMPT);
+        self.wait_for("an empty screen", |_| self.visible() == PROMPT);
         self.tmux(&["clear-history".to_owned()]);
         self.type_line(command);
         for (question, answer) in answers {
@@ -59,16 +59,16 @@ impl Terminal {
         self.folder.path().join("socket")
     }
 
-    fn type_line(&self, text: &str) {
+    pub fn type_line(&self, text: &str) {
         self.send_keys(&["-l", text]);
         self.send_keys(&["Enter"]);
     }
 
-    fn send_keys(&self, keys: &[&str]) {
+    pub fn send_keys(&self, keys: &[&str]) {
         self.tmux(&[&["send-keys"], keys].concat().into_iter().map(str::to_owned).collect::<Vec<_>>());
     }
 
-    fn wait_for(&self, what: &str, is_reached: impl Fn(&str) -> bool) -> String {
+    pub fn wait_for(&self, what: &str, is_reached: impl Fn(&str) -> bool) -> String {
         let deadline = Instant::now() + TIMEOUT;
         loop {
             let screen = self.screen();
@@ -78,6 +78,16 @@ impl Terminal {
             assert!(Instant::now() < deadline, "still waiting for {what}:\n{screen}");
             std::thread::sleep(Duration::from_millis(50));
         }
+    }
+
+    pub fn resize(&self, columns: u16, rows: u16) {
+        let size = ["resize-window", "-x", &columns.to_string(), "-y", &rows.to_string()].map(str::to_owned);
+        self.tmux(&size);
+    }
+
+    /// Only what is visible, without the spaces at the end of lines.
+    pub fn visible(&self) -> String {
+        self.capture(&[])
     }
 
     /// The screen and what has scrolled out of it.
