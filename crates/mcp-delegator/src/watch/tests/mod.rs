@@ -1,6 +1,8 @@
-//! Every screen from a fixed state, in three sizes; keys as actions; texts that try to control the terminal.
+//! Every screen from a fixed state, in three sizes; keys as actions; texts that try to control the terminal; the images
+//! of the documentation.
 
 mod actions;
+mod images;
 mod screens;
 
 use std::collections::BTreeMap;

@@ -24,7 +24,7 @@ use crate::watch::view::{draw, layout};
 
 const SIZES: [(u16, u16); 3] = [(40, 10), (80, 24), (200, 50)];
 
-fn drawn(state: &mut State, (columns, rows): (u16, u16)) -> TestBackend {
+pub(super) fn drawn(state: &mut State, (columns, rows): (u16, u16)) -> TestBackend {
     (state.columns, state.rows) = (columns, rows);
     layout::scroll_into_view(state);
     let mut terminal = Terminal::new(TestBackend::new(columns, rows)).unwrap();
@@ -42,7 +42,7 @@ const DIFF: &[u8] = b"diff --git a/src/cart.rs b/src/cart.rs\n--- a/src/cart.rs\
                       let sum = 0;\n-round(sum)\n+round_half_up(sum) // as the shop has always done it, see the notes on prices\n\
                       diff --git a/logo.png b/logo.png\nnew file mode 100644\nBinary files /dev/null and b/logo.png differ\n";
 
-fn opened(tab: Tab) -> State {
+pub(super) fn opened(tab: Tab) -> State {
     let mut state = state();
     open_task(&mut state, id(3), tab);
     loaded(&mut state, &Loaded::Overview(id(3), Ok("Task T-local-3 working\n\nagent: codex (gpt-6), workspace-write\n\nAsked:\nRound the prices.".to_owned())));
@@ -105,7 +105,7 @@ fn tasks() {
     check("task_question", asking);
 }
 
-fn group() -> GroupData {
+pub(super) fn group() -> GroupData {
     let attempt = |attempt: u8, number: u8, result| AttemptData {
         attempt,
         task_id: id(number).to_string(),
