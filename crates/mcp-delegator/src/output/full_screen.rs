@@ -34,8 +34,8 @@ impl FullScreen {
         Ok(screen)
     }
 
-    /// Makes the system report once more that there is input. Crossterm 0.29 is told once, and forgets what comes
-    /// together with a change of the size until the next key.
+    /// Makes the system report once more that there is input. Crossterm 0.29 forgets what comes together with a change of
+    /// the size until the next key.
     pub fn report_input_again(&self) {
         let _ = tcgetattr(io::stdin()).and_then(|raw| tcsetattr(io::stdin(), OptionalActions::Now, &raw));
     }
