@@ -19,7 +19,7 @@ use delegator_worker::FleetResult;
 use serde_json::{Value, json};
 
 use crate::hosted::DIFF;
-use crate::{notification, notify_by_command};
+use crate::{notification, notify_by_command, watch};
 
 const ENVIRONMENT: &str = "env_own";
 const STARTED: &str = "{\"type\":\"thread.started\",\"thread_id\":\"0199a213-81c0-7800-8aa1-bbab2a035a53\"}\n{\"type\":\"turn.started\"}\n";
@@ -251,6 +251,28 @@ fn events_are_followed_until_the_task_ends() {
     assert!(follow.wait().unwrap().success());
     let logs = wait_for_output(logs);
     assert_eq!(logs.stdout, format!("{STARTED}{MESSAGE}"), "{logs:?}");
+}
+
+#[test]
+fn watch_shows_a_task_of_the_fleet_like_one_of_this_machine() {
+    let fleet = Fleet::new();
+    let id = fleet.submit(&[]);
+    let session = fleet.session("build-1");
+    let mut screen = watch(&fleet.world, &[&id]);
+    screen.wait_for_screen("[overview]");
+    let task = fleet.start(&session);
+    screen.type_text("3");
+    fleet.append(&task, &format!("{STARTED}{MESSAGE}"));
+    screen.wait_for_screen("Message: Grown.");
+    fleet.finish(&task, TaskEnd::Completed);
+    screen.type_text("1");
+    screen.wait_for_screen(&format!("Task {id} completed"));
+    screen.type_text("d");
+    screen.wait_for_screen("+grown");
+    screen.type_text("\u{1b}");
+    screen.wait_for_screen("Recent (1)");
+    screen.type_text("q");
+    assert_eq!(screen.wait().exit, Some(0));
 }
 
 #[test]

@@ -12,9 +12,30 @@ mod places;
 use delegator_testkit::fake_cloud::{ENVIRONMENT, FakeState, Fault};
 use delegator_testkit::program::{World, read_text};
 use delegator_testkit::stage::wait_until;
+use delegator_testkit::terminal::TerminalSession;
 use serde_json::{Value, json};
 
 use hosted::{Cloud, DIFF};
+
+fn watch(world: &World, args: &[&str]) -> TerminalSession {
+    let mut command = world.command([&["watch"], args].concat());
+    command.env("TERM", "xterm");
+    TerminalSession::start_interactive_of(120, command)
+}
+
+#[test]
+fn watch_shows_a_task_of_hosted_codex_until_its_end() {
+    let cloud = Cloud::new();
+    cloud.next_task(&[FakeState::Running, FakeState::Completed], &[DIFF]);
+    cloud.submit();
+    let mut screen = watch(&cloud.world, &[]);
+    screen.wait_for_screen("Working (1)");
+    screen.wait_for_screen("Finished, unread (1)");
+    screen.type_text("d");
+    screen.wait_for_screen("+grown");
+    screen.type_text("q");
+    assert_eq!(screen.wait().exit, Some(0));
+}
 
 #[test]
 fn a_task_is_submitted_awaited_and_reported_with_its_diff() {
