@@ -4,13 +4,14 @@
 use std::path::Path;
 
 use delegator_domain::task::TaskId;
-use delegator_registry::{Registry, StoredWorktree};
+use delegator_registry::{ClaimKind, Registry, StoredWorktree};
 use delegator_supervisor::agent::Variables;
 
 use crate::Worktrees;
 use crate::error::{IsolationError, Result};
 use crate::shared::directories::disk_usage;
 use crate::worktrees::content::{WorktreeContent, remove_if};
+use crate::worktrees::recorded::claim_worktree;
 
 const MAX_NAMED: usize = 5;
 
@@ -40,10 +41,15 @@ impl Worktrees<'_> {
         while used(&sizes) > quota
             && let Some(size) = sizes.get(next)
         {
+            // The supervisor of its last task may be removing it just now.
+            drop(claim_worktree(self.engine, &registry, &size.owner, ClaimKind::Removal));
             // A worktree that cannot be examined or removed is needed.
-            match remove_if(self.engine, &mut registry, &size.owner, environment, is_unchanged) {
-                Ok(true) => drop(sizes.remove(next)),
-                Ok(false) | Err(_) => next += 1,
+            let _ = remove_if(self.engine, &mut registry, &size.owner, environment, is_unchanged);
+            let is_left = registry.worktree(&size.owner)?.is_some_and(|stored| stored.is_present());
+            if is_left {
+                next += 1;
+            } else {
+                sizes.remove(next);
             }
         }
         match used(&sizes) {
