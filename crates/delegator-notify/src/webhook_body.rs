@@ -7,8 +7,8 @@ use crate::SendError;
 use crate::notification::{Notification, Urgency};
 use crate::settings::Webhook;
 
-/// Of a Slack-compatible service: Discord refuses a text of more than 2,000 characters.
-const MAX_SLACK_CHARS: usize = 1_900;
+/// Discord, which is compatible with Slack, refuses a text of more than 2,000 characters.
+const MAX_SLACK_CHARS: usize = 1_990;
 /// ntfy turns a longer message into an attachment.
 const MAX_NTFY_BYTES: usize = 4_000;
 /// Telegram counts UTF-16 units, and refuses a longer text.
@@ -26,11 +26,10 @@ pub(crate) fn request(webhook: &Webhook, notification: &Notification) -> Result<
     let body = match webhook.format {
         WebhookFormat::Json => return Ok(WebhookRequest { url, body: notification.to_json()? }),
         WebhookFormat::Slack => {
-            let text =
-                without_middle(text, MAX_SLACK_CHARS, |letter| escape(letter.encode_utf8(&mut [0; 4])).len());
-            // Discord would notify all readers of a channel because an agent wrote `@everyone`.
-            let text = escape(&text).replace('@', "@\u{200b}");
-            json!({"text": format!("*{}*\n{text}", escape(title))})
+            let title = escape_slack(title);
+            let length = |letter: char| escape_slack(letter.encode_utf8(&mut [0; 4])).chars().count();
+            let max = MAX_SLACK_CHARS.saturating_sub(title.chars().count());
+            json!({"text": format!("*{title}*\n{}", escape_slack(&without_middle(text, max, length)))})
         }
         WebhookFormat::Ntfy => {
             // A topic gets headers, which cannot have all characters; the root of the server gets JSON.
@@ -88,6 +87,11 @@ pub(crate) fn escape(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
 
+/// Discord would notify all readers of a channel because an agent wrote `@everyone`.
+fn escape_slack(text: &str) -> String {
+    escape(text).replace('@', "@\u{200b}")
+}
+
 /// A text of at most this length. Its end stays, because it has the command that answers.
 fn without_middle(text: &str, max: usize, length: impl Fn(char) -> usize) -> String {
     const OMISSION: &str = "\n…\n";
@@ -132,11 +136,15 @@ mod tests {
         let (url, body) = sent(WebhookFormat::Slack, "https://hooks.example/T0", &end());
         let text = "*&lt;fix the test&gt; &amp; co*\nFailed: the agent exited ä &lt;b&gt;";
         assert_eq!((url.as_str(), body), ("https://hooks.example/T0", json!({ "text": text })));
-        let long = Notification { text: format!("@everyone {}<command>", "&".repeat(4_000)), ..end() };
-        let (_, body) = sent(WebhookFormat::Slack, "https://hooks.example/T0", &long);
-        let text = body["text"].as_str().unwrap();
-        assert!(text.chars().count() < 2_000, "{}", text.len());
-        assert!(text.contains("@\u{200b}everyone &amp;") && text.ends_with("&amp;&lt;command&gt;"), "{text}");
+        for letters in ["&@", "語"] {
+            let text = format!("@everyone {}<command>", letters.repeat(3_000));
+            let long = Notification { title: "@here <".repeat(28), text, ..end() };
+            let (_, body) = sent(WebhookFormat::Slack, "https://hooks.example/T0", &long);
+            let text = body["text"].as_str().unwrap();
+            assert!((1_950..2_000).contains(&text.chars().count()), "{}", text.chars().count());
+            assert!(!text.contains("@e") && !text.contains("@h"), "{text}");
+            assert!(text.contains("@\u{200b}everyone") && text.ends_with("&lt;command&gt;"), "{text}");
+        }
     }
 
     #[test]
