@@ -96,11 +96,19 @@ impl TaskFacts {
 }
 
 /// The section of a group or a chain as a whole. While it has not ended, that of its most urgent live task. A
-/// task that others continued, or another attempt outdid, needs no attention.
-pub fn section_of_all(members: &[Member], section: impl Fn(&Member) -> Section) -> Section {
+/// task that others continued, or another attempt outdid, needs no attention; but one that was chosen and could not be
+/// applied does.
+pub fn section_of_all(
+    members: &[Member],
+    section: impl Fn(&Member) -> Section,
+    need: impl Fn(&Member) -> Option<Need>,
+) -> Section {
     let live = members.iter().filter(|member| member.end.is_none()).map(&section);
     if let Some(most_urgent) = live.min() {
         return most_urgent;
+    }
+    if members.iter().any(|member| need(member) == Some(Need::Conflict)) {
+        return Section::NeedsYou;
     }
     let ends = worst_of_each(members, |member| std::cmp::Reverse(section(member)));
     if !ends.is_empty() && ends.iter().all(|end| end.0 == Section::NeedsYou) {
@@ -175,7 +183,7 @@ mod tests {
             let members: Vec<Member> = tasks.iter().enumerate().map(member).collect();
             let section =
                 |member: &Member| tasks[members.iter().position(|other| other.id == member.id).unwrap()].1;
-            section_of_all(&members, section)
+            section_of_all(&members, section, |member| (member.id == id(9)).then_some(Need::Conflict))
         };
         for (tasks, expected) in [
             (&[(None, Working), (None, Waiting)][..], Working),
@@ -188,6 +196,7 @@ mod tests {
             (&[(None, Finished), (Some(0), FinishedUnread)], FinishedUnread),
             (&[(None, Finished), (None, Finished)], Finished),
             (&[], Finished),
+            (&[(None, Finished); 10], NeedsYou),
         ] {
             assert_eq!(whole(tasks), expected, "{tasks:?}");
         }

@@ -318,10 +318,8 @@ pub enum IsolationError {
     OnlyCopy { task: TaskId, names: String },
     #[error("the diff of task {task} is larger than {limit} bytes")]
     DiffTooLarge { task: TaskId, limit: usize },
-    #[error("task {task} has no worktree")]
-    NotIsolated { task: TaskId },
-    #[error("tasks {task} and {other} did not begin at the same commit")]
-    DifferentBase { task: TaskId, other: TaskId },
+    #[error("the results of tasks {task} and {other} cannot be compared: {reason}")]
+    NotComparable { task: TaskId, other: TaskId, reason: &'static str },
     /// Removing worktrees without changes was not enough.
     #[error("the worktrees of tasks take {used} bytes, and worktree_quota_bytes is {quota}")]
     QuotaExceeded { used: u64, quota: u64, oldest: Vec<TaskId> },

@@ -47,8 +47,8 @@ mod tree_writer;
 mod worktree;
 
 pub use apply_diff::{
-    AppliedFile, ApplyError, ApplyReport, ApplyRequest, CommitDiff, Conflict, ConflictReason, PlannedCommit,
-    PreparedDiff, compare_diffs, prepare_diff,
+    AppliedFile, ApplyError, ApplyReport, ApplyRequest, Conflict, ConflictReason, PlannedCommit,
+    PreparedDiff, prepare_diff,
 };
 pub use baseline::{Baseline, Commits, Comparison, CreatedPoint, create_restore_point};
 pub use capture::{LeftOut, LeftOutReason, Limits, TOOL_DIRECTORIES};
@@ -73,4 +73,6 @@ pub use task_diff::{
     diff_until_now,
 };
 pub use tree_writer::{Recovery, recover_interrupted};
-pub use worktree::{CreatedWorktree, TaskWorktree, WorktreeError, WorktreeSource, find_source};
+pub use worktree::{
+    CreatedWorktree, ResultComparison, TaskWorktree, WorktreeError, WorktreeSource, find_source,
+};

@@ -111,29 +111,26 @@ impl Changes<'_> {
         let options = ApplyOptions { dry_run, ..ApplyOptions::default() };
         let base_commit = facts.base_commit.as_deref();
         let request = ApplyRequest { work_tree: directory, diff, base_commit, store: None };
-        self.apply_text(id, request, environment, options)
+        let applied = self.apply_text(id, request, environment, options);
+        self.record_conflict(id, options, &applied);
+        applied
     }
 
-    /// Records whether there were conflicts.
-    pub(super) fn apply_text(
+    pub(super) fn record_conflict(
         &self,
         id: &TaskId,
-        request: ApplyRequest<'_>,
-        environment: &Variables,
         options: ApplyOptions<'_>,
-    ) -> Result<DiffApplication> {
-        let is_dry_run = options.dry_run;
-        let applied = self.prepare_and_apply(id, request, environment, options);
-        let has_conflicts = matches!(&applied, Err(EngineError::Apply(ApplyError::Conflicts { .. })));
-        if !is_dry_run && (applied.is_ok() || has_conflicts) {
+        applied: &Result<DiffApplication>,
+    ) {
+        let has_conflicts = matches!(applied, Err(EngineError::Apply(ApplyError::Conflicts { .. })));
+        if !options.dry_run && (applied.is_ok() || has_conflicts) {
             // Whether the changes are applied does not depend on it.
             let registry = self.engine.registry_of(id);
             let _ = registry.map(|mut registry| registry.record_apply_conflict(id, has_conflicts));
         }
-        applied
     }
 
-    fn prepare_and_apply(
+    pub(super) fn apply_text(
         &self,
         id: &TaskId,
         request: ApplyRequest<'_>,

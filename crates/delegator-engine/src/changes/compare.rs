@@ -1,10 +1,8 @@
-//! The difference between the results of two tasks that began at the same commit.
+//! The difference between the results of two tasks that began with the same files.
 
-use std::path::Path;
 use std::time::Duration;
 
-use delegator_domain::task::TaskId;
-use delegator_git::{CommitDiff, DiffText, compare_diffs};
+use delegator_git::{ApplyError, DiffText, ResultComparison};
 use delegator_registry::Task;
 use delegator_supervisor::agent::Variables;
 
@@ -18,31 +16,43 @@ use crate::worktrees::plan::WorktreePlan;
 const TIMEOUT: Duration = Duration::from_secs(60);
 
 impl Changes<'_> {
-    /// What leads from the result of `other` to that of `task`. Both must have ended, in worktrees of one commit.
+    /// What leads from the result of `other` to that of `task`. Each must have ended in a worktree of its own.
     pub fn diff_against(&self, task: &Task, other: &Task, environment: &Variables) -> Result<TaskDiff> {
+        let refused =
+            |reason| IsolationError::NotComparable { task: task.id.clone(), other: other.id.clone(), reason };
+        let (Some(owner), Some(other_owner)) = (&task.worktree, &other.worktree) else {
+            return Err(refused("one of them had no worktree").into());
+        };
+        if owner == other_owner {
+            return Err(refused("both worked in one worktree").into());
+        }
         let (plan, own) = self.result_of(task, environment)?;
         let (other_plan, others) = self.result_of(other, environment)?;
-        let (source, other_source) = (&plan.worktree.source, &other_plan.worktree.source);
-        if source.commit != other_source.commit {
-            return Err(
-                IsolationError::DifferentBase { task: task.id.clone(), other: other.id.clone() }.into()
-            );
-        }
-        let work_tree: &Path = &source.repository.top_level;
-        let git = git(environment, work_tree, TIMEOUT)?;
-        let registry = self.engine.registry_of(&task.id)?;
-        let to = CommitDiff { text: &own.text, store: &plan.worktree.store };
-        let from = CommitDiff { text: &others.text, store: &other_plan.worktree.store };
-        let dir = registry.dir().task(&task.id);
+        let git = git(environment, &plan.worktree.source.repository.top_level, TIMEOUT)?;
+        let dir = self.engine.registry_of(&task.id)?.dir().task(&task.id);
         let mut omissions = own.omissions;
-        omissions.left_out.extend(others.omissions.left_out);
-        omissions.left_out_count += others.omissions.left_out_count;
+        for left_out in others.omissions.left_out {
+            if omissions.left_out.iter().all(|known| known.path != left_out.path) {
+                omissions.left_out.push(left_out);
+            }
+        }
+        omissions.left_out_count = omissions.left_out_count.max(others.omissions.left_out_count);
+        omissions.left_out_count = omissions.left_out_count.max(omissions.left_out.len());
         omissions.size_limit = omissions.size_limit.or(others.omissions.size_limit);
-        let text = match compare_diffs(&git, work_tree, &source.commit, (from, to), dir.path())? {
-            DiffText::Complete(text) => text,
-            DiffText::TooLarge(limit) => {
+        let against = (&other_plan.worktree, others.text.as_slice());
+        let compared = plan.worktree.compare_results(&own.text, against, &git, dir.path());
+        let compared = compared.map_err(ApplyError::from)?;
+        let text = match compared {
+            ResultComparison::Diff(DiffText::Complete(text)) => text,
+            ResultComparison::Diff(DiffText::TooLarge(limit)) => {
                 omissions.size_limit = Some(limit);
                 Vec::new()
+            }
+            ResultComparison::OtherStart => {
+                return Err(refused("they did not begin with the same files").into());
+            }
+            ResultComparison::StartGone => {
+                return Err(refused("the files with which they began are not stored any more").into());
             }
         };
         let text = self.mask_secrets(&other.id, self.mask_secrets(&task.id, text)?)?;
@@ -50,12 +60,12 @@ impl Changes<'_> {
     }
 
     fn result_of(&self, task: &Task, environment: &Variables) -> Result<(WorktreePlan, TaskDiff)> {
-        let id: &TaskId = &task.id;
-        if !task.state.is_terminal() {
-            return Err(EngineError::NotEnded { task: id.clone(), state: task.state });
+        let owner = task.worktree.as_ref().unwrap_or(&task.id);
+        let registry = self.engine.registry_of(&task.id)?;
+        let busy = registry.live_tasks_in_worktree(owner)?.into_iter().next();
+        if let Some(state) = busy.map(|id| registry.get(&id)).transpose()?.flatten().map(|busy| busy.state) {
+            return Err(EngineError::NotEnded { task: task.id.clone(), state });
         }
-        let owner = task.worktree.as_ref().ok_or_else(|| IsolationError::NotIsolated { task: id.clone() })?;
-        let registry = self.engine.registry_of(id)?;
         Ok((plan_of(&registry, owner)?, recorded_diff(&registry, task, environment)?))
     }
 }

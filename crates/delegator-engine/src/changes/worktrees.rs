@@ -38,9 +38,10 @@ pub struct WorktreeBranch {
 
 impl Changes<'_> {
     /// Applies the changes of a worktree to the work tree that contains `directory`, by default the one from
-    /// which it was created, and removes the worktree. Conflicts change nothing.
+    /// which it was created, and removes the worktree. Conflicts change nothing; `task` has them.
     pub fn apply_worktree(
         &self,
+        task: &TaskId,
         owner: &TaskId,
         options: ApplyOptions<'_>,
         directory: Option<&Path>,
@@ -64,7 +65,9 @@ impl Changes<'_> {
                 base_commit: Some(&source.commit),
                 store: Some(&plan.worktree.store),
             };
-            self.apply_text(owner, request, environment, options)?
+            let applied = self.apply_text(owner, request, environment, options);
+            self.record_conflict(task, options, &applied);
+            applied?
         };
         let is_removed = !options.dry_run && {
             if changes.is_complete() || !changes.diff.is_empty() {
@@ -136,7 +139,7 @@ impl Changes<'_> {
         if !worktree.remove(&changes)? {
             refuse_while_used(worktree.registry, owner)?;
         }
-        worktree.registry.record_apply_conflict(owner, false)?;
+        worktree.registry.end_apply_conflicts(owner)?;
         Ok(changes)
     }
 
@@ -164,7 +167,7 @@ fn record_applied(
     if !changes.is_removed && changes.too_large.is_none() {
         registry.dir().task(owner).write_durably(TaskFile::Diff, &changes.diff)?;
     }
-    registry.record_apply_conflict(owner, false)?;
+    registry.end_apply_conflicts(owner)?;
     Ok(registry.record_worktree(owner, WorktreeEvent::Applied, now_ms)?)
 }
 

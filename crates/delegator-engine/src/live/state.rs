@@ -270,10 +270,13 @@ fn set_submission_sections(state: &mut LiveState) {
             members.entry(subject.clone()).or_default().push(task.member());
         }
     }
-    let section =
-        |member: &Member| state.tasks.get(&member.id).map_or(Section::Finished, |task| task.section);
-    let sections: BTreeMap<Subject, Section> =
-        members.into_iter().map(|(subject, members)| (subject, section_of_all(&members, section))).collect();
+    let task = |member: &Member| state.tasks.get(&member.id);
+    let section = |member: &Member| task(member).map_or(Section::Finished, |task| task.section);
+    let need = |member: &Member| task(member).and_then(|task| task.need);
+    let sections: BTreeMap<Subject, Section> = members
+        .into_iter()
+        .map(|(subject, members)| (subject, section_of_all(&members, section, need)))
+        .collect();
     for task in state.tasks.values_mut() {
         let section = task.submission().and_then(|subject| sections.get(subject)).copied();
         Arc::make_mut(task).submission_section = section;

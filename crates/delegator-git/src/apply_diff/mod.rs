@@ -10,7 +10,6 @@
 //! the user are merged or reported as conflicts, never overwritten.
 
 mod commit;
-mod compare;
 mod decide;
 mod paths;
 mod prepare;
@@ -20,6 +19,5 @@ mod versions;
 mod write;
 
 pub use commit::PlannedCommit;
-pub use compare::{CommitDiff, compare_diffs};
 pub use prepare::{ApplyRequest, PreparedDiff, prepare_diff};
 pub use report::{AppliedFile, ApplyError, ApplyReport, Conflict, ConflictReason};

@@ -16,11 +16,13 @@
 //! created linked worktrees.
 
 mod agent_files;
+mod compare;
 mod create;
 mod finish;
 mod source;
 mod task_worktree;
 
+pub use compare::ResultComparison;
 pub use create::CreatedWorktree;
 pub use source::{WorktreeError, WorktreeSource, find_source};
 pub use task_worktree::TaskWorktree;

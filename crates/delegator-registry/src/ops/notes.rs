@@ -74,6 +74,15 @@ impl Registry {
         })
     }
 
+    /// The changes in a worktree conflict no more: they were applied or discarded.
+    pub fn end_apply_conflicts(&mut self, owner: &TaskId) -> Result<()> {
+        self.write_unsynced(|db| {
+            let sql =
+                "UPDATE tasks SET has_apply_conflict = 0 WHERE worktree = ?1 AND has_apply_conflict = 1";
+            db.prepare_cached(sql)?.execute([owner.as_str()]).map(drop)
+        })
+    }
+
     /// Records that all results were read; returns how many were not before.
     pub fn mark_all_read(&mut self, now_ms: i64) -> Result<usize> {
         self.write_unsynced(|db| db.execute(MARK_ALL_READ, [now_ms]))

@@ -227,7 +227,7 @@ fn apply_isolated(
         commit: input.commit.then_some(message.as_str()),
         keep: input.keep,
     };
-    let done = engine.changes().apply_worktree(owner, options, given.as_deref(), &variables)?;
+    let done = engine.changes().apply_worktree(&task.id, owner, options, given.as_deref(), &variables)?;
     let omissions = done.changes.omissions();
     let data = AppliedDiff {
         is_worktree_removed: (!input.check).then_some(done.is_removed),

@@ -69,6 +69,7 @@ pub fn run(context: &Context<'_>, input: Diff) -> Result<CommandOutput, AppError
     };
     let diff = match &input.against {
         None => find_diff(context, &engine, &task, attempt)?,
+        Some(_) if attempt > 1 => return Err(one_attempt(attempt)),
         Some(other) => {
             let other = engine.results().task(&resolve_task(&engine, other)?)?;
             with_text(&task.id, engine.changes().diff_against(&task, &other, &variables(context))?)?
@@ -85,7 +86,9 @@ pub fn run(context: &Context<'_>, input: Diff) -> Result<CommandOutput, AppError
     let has_hunks = !is_raw && !input.stat && !input.name_only;
     let output = CommandOutput::done(TaskDiffData::of(&task.id, &diff, &selected, has_hunks));
     let so_far = if task.state.is_terminal() { "" } else { " so far" };
-    let is_unchanged = files.is_empty() && diff.unavailable.is_empty();
+    let is_unchanged = files.is_empty()
+        && diff.unavailable.is_empty()
+        && (input.against.is_none() || diff.omissions.left_out.is_empty());
     let message = is_unchanged.then(|| match &input.against {
         None => format!("Task {} changed nothing{so_far}.", task.id),
         Some(other) => format!("Tasks {} and {} have the same result.", task.id, other.as_str()),
@@ -106,17 +109,20 @@ pub fn find_diff(
         return Ok(TaskDiff { text, omissions, source: DiffSource::Remote, ..TaskDiff::default() });
     }
     if attempt > 1 {
-        let problem = Problem::invalid("attempt", "the task has only one");
-        return Err(problem.value(attempt.into()).into());
+        return Err(one_attempt(attempt));
     }
     with_text(&task.id, engine.changes().diff(&task.id, &variables(context))?)
+}
+
+fn one_attempt(given: u8) -> AppError {
+    Problem::invalid("attempt", "the task has only one").value(given.into()).into()
 }
 
 /// The diff, unless it has no text because of its size.
 fn with_text(id: &TaskId, diff: TaskDiff) -> Result<TaskDiff, AppError> {
     match diff.omissions.size_limit {
         Some(limit) => {
-            let message = format!("The changes of {id} cannot be shown: they have over {} MiB.", limit >> 20);
+            let message = format!("The changes cannot be shown: they have over {} MiB.", limit >> 20);
             Err(AppError::new(ErrorCode::Unsupported, message).context("task_id", id.as_str()))
         }
         None => Ok(diff),

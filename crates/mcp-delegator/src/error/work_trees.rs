@@ -207,9 +207,9 @@ pub(super) fn isolation_error(error: IsolationError, message: String) -> AppErro
         IsolationError::DiffTooLarge { task, .. } => AppError::new(ErrorCode::WrongState, message)
             .context("task_id", task.as_str())
             .suggest("Use {input:branch}: a branch has no limit."),
-        IsolationError::NotIsolated { task } | IsolationError::DifferentBase { task, .. } => {
+        IsolationError::NotComparable { task, .. } => {
             AppError::new(ErrorCode::Unsupported, message).context("task_id", task.as_str()).suggest(
-                "Attempts of a group begin at the same commit, each in a worktree, so they can be compared.",
+                "Attempts of a group begin with the same files, each in a worktree of its own, so they can be compared.",
             )
         }
         IsolationError::QuotaExceeded { oldest, .. } => {

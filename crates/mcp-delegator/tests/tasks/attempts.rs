@@ -54,7 +54,7 @@ fn left_on_disk(stage: &Stage) -> Vec<PathBuf> {
 fn the_only_verified_attempt_is_recommended_and_applied_and_the_others_are_gone() {
     let stage = stage_with_agents(&[
         ("wrong", "echo wrong > answer.txt"),
-        ("right", "echo right > answer.txt; echo more > more.txt"),
+        ("right", "echo right > answer.txt; echo more > more.txt; echo own >> carried.txt"),
         ("failing", "echo half > answer.txt; exit 3"),
     ]);
     stage.world.write("project/carried.txt", "not committed\n");
@@ -82,20 +82,21 @@ fn the_only_verified_attempt_is_recommended_and_applied_and_the_others_are_gone(
     };
     assert_eq!(column("agent"), ["wrong", "right", "failing"]);
     assert_eq!(column("verification"), ["verify_failed", "verified", "not_run"]);
-    assert_eq!(column("file_count"), [1, 2, 1]);
-    assert_eq!(column("lines_added"), [1, 2, 1]);
+    assert_eq!(column("file_count"), [1, 3, 1]);
+    assert_eq!(column("lines_added"), [1, 3, 1]);
     let shown = stage.world.run(["local", "results", &group, "--format", "markdown"]).stdout;
     assert!(shown.contains("Recommended: attempt 2"), "{shown}");
 
     let compare = || stage.world.run(["diff", &group, "--attempt", "2", "--against", &ids[0]]).stdout;
     let compared = compare();
     assert!(compared.contains("\n-wrong\n+right\n") && compared.contains("+more"), "{compared}");
-    assert!(!compared.contains("carried"), "both have it: {compared}");
-    let same = stage.run_json(&["diff", &ids[1], "--against", &ids[1], "--format", "json"]);
-    assert_eq!((&same["data"]["file_count"], &same["data"]["source"]), (&json!(0), &json!("other_task")));
+    assert!(compared.contains(" not committed\n+own"), "both have the carried line: {compared}");
+    let data = stage.run_json(&["diff", &ids[1], "--against", &ids[0], "--format", "json"])["data"].clone();
+    assert_eq!((&data["file_count"], &data["source"]), (&json!(3), &json!("other_task")), "{data}");
 
     let applied = stage.run_json(&["apply", &group]);
-    assert_eq!(compare(), compared, "the diffs of removed worktrees are stored");
+    let refused = stage.world.run(["diff", &group, "--attempt", "2", "--against", &ids[0]]);
+    assert!(refused.stderr.contains("not stored any more"), "what was carried is gone: {refused:?}");
     assert_eq!(applied["data"]["task_id"], ids[1].as_str(), "{applied}");
     assert_eq!(applied["data"]["discarded_task_ids"], json!([ids[0], ids[2]]), "{applied}");
     assert_eq!(read_text(&stage.world.project().join("answer.txt")), "right\n");
@@ -157,7 +158,7 @@ fn last_is_the_whole_chain() {
     let in_place = exec("quick", &follower("quick"));
     stage.run_json(&["wait", "--last"]);
     let refused = stage.world.run(["diff", &in_place[1], "--against", &in_place[0]]);
-    assert!(refused.stderr.contains("UNSUPPORTED"), "they have no worktree: {refused:?}");
+    assert!(refused.stderr.contains("one of them had no worktree"), "{refused:?}");
     let [first, second] = exec("slow", &follower("quick"));
     let cancelled = stage.run_json(&["cancel", "--last"]);
     assert_eq!(cancelled["data"]["count"], 2, "{cancelled}");
@@ -232,6 +233,8 @@ fn an_attempt_is_committed_and_another_one_becomes_a_branch() {
     assert_eq!(git(&stage, &["show", "second:answer.txt"]), "2\n");
     assert_eq!(read_text(&stage.world.project().join("answer.txt")), "1\n");
     assert_eq!(left_on_disk(&stage), Vec::<PathBuf>::new());
+    let compared = stage.world.run(["diff", group, "--attempt", "2", "--against", first]).stdout;
+    assert!(compared.contains("\n-1\n+2\n"), "the diffs of removed worktrees are stored: {compared}");
 }
 
 #[test]
@@ -247,8 +250,23 @@ fn each_attempt_has_followers_that_work_in_its_worktree() {
     let (group, ids) = exec_group(&stage, &args);
     let waited = stage.run_json(&["wait", &group, "--chain"]);
     assert_eq!(waited["data"]["tasks"].as_array().map(Vec::len), Some(4), "{waited}");
+    let compare = |one: &str, other: &str| stage.world.run(["diff", one, "--against", other]);
+    let follower_id = waited["data"]["tasks"].as_array().unwrap().iter().find_map(|task| {
+        let id = task["task_id"].as_str().unwrap();
+        (!ids.iter().any(|attempt| attempt == id)).then_some(id)
+    });
+    let owner_and_follower =
+        compare(&ids[0], follower_id.unwrap()).stderr + &compare(&ids[1], follower_id.unwrap()).stderr;
+    assert!(owner_and_follower.contains("both worked in one worktree"), "{owner_and_follower}");
+    // A conflict with a change of the user needs a person, although the other attempt needs none.
+    stage.world.write("project/answer.txt", "mine\n");
+    assert_eq!(stage.world.run(["apply", &group, "--attempt", "2", "--force"]).exit, Some(4));
+    let screen = stage.world.run(["status", "--format", "human"]).stdout;
+    assert!(screen.contains("\nNeeds you\n") && screen.contains("not applied: conflicts"), "{screen}");
+    git(&stage, &["checkout", "--quiet", "answer.txt"]);
     let applied = stage.run_json(&["apply", &group, "--attempt", "2", "--force"]);
     assert_eq!(applied["data"]["task_id"], ids[1].as_str(), "{applied}");
+    assert!(!stage.world.run(["status", "--format", "human"]).stdout.contains("Needs you"));
     assert_eq!(read_text(&stage.world.project().join("answer.txt")), "2\nread\n");
     assert_eq!(left_on_disk(&stage), Vec::<PathBuf>::new());
 
@@ -256,6 +274,8 @@ fn each_attempt_has_followers_that_work_in_its_worktree() {
     let follower = json!({"task": "wait", "agent": "slow"}).to_string();
     let (group, ids) = exec_group(&stage, &["--attempts", "2", "--agents", "one", "--on-success", &follower]);
     ids.iter().for_each(|id| drop(stage.wait(id)));
+    let unfinished = stage.world.run(["diff", &ids[0], "--against", &ids[1]]);
+    assert_ne!(unfinished.exit, Some(0), "what follows them still works there: {unfinished:?}");
     let cancelled = stage.run_json(&["cancel", &group]);
     assert_eq!(cancelled["data"]["count"], 2, "{cancelled}");
 }

@@ -20,6 +20,7 @@ const MAX_CHARS: usize = 200;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TaskLine {
     pub section: Section,
+    pub need: Option<Need>,
     pub id: String,
     /// Since its submission, its start or its end.
     pub age_sec: u64,
@@ -60,6 +61,7 @@ impl TaskLine {
     fn of(task: &TaskSummary, facts: &TaskFacts, age_sec: u64) -> TaskLine {
         TaskLine {
             section: facts.section(),
+            need: facts.need(),
             id: task.id.to_string(),
             age_sec,
             agent: task.agent.clone(),
@@ -271,11 +273,10 @@ impl TaskSections {
 
 fn submission_entry(subject: &Subject, tasks: Vec<TaskLine>) -> (Section, Entry) {
     let members: Vec<Member> = tasks.iter().map(|task| task.member.clone()).collect();
-    let section_of = |member: &Member| {
-        let task = tasks.iter().find(|task| task.member.id == member.id);
-        task.map_or(Section::Finished, |task| task.section)
-    };
-    let section = section_of_all(&members, section_of);
+    let task = |member: &Member| tasks.iter().find(|task| task.member.id == member.id);
+    let section = |member: &Member| task(member).map_or(Section::Finished, |task| task.section);
+    let need = |member: &Member| task(member).and_then(|task| task.need);
+    let section = section_of_all(&members, section, need);
     let ended = members.iter().filter(|member| member.end.is_some()).count();
     let state = format!("{} of {}, {ended} of {} ended", subject.kind().name(), tasks.len(), tasks.len());
     (section, Entry::Submission { id: subject.id().to_owned(), state, tasks })

@@ -91,6 +91,7 @@ mod tests {
         let id = TaskId::from_random(TaskLocation::Local, [number; 16]);
         TaskLine {
             section: Section::Working,
+            need: None,
             id: id.to_string(),
             age_sec,
             agent: agent.to_owned(),

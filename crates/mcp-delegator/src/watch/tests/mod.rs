@@ -39,6 +39,7 @@ fn task(
 ) -> TaskLine {
     TaskLine {
         section: Section::Working,
+        need: None,
         id: id(number).to_string(),
         age_sec,
         agent: agent.to_owned(),
