@@ -98,16 +98,13 @@ impl TaskFacts {
 /// The section of a group or a chain as a whole. While it has not ended, that of its most urgent live task. A
 /// task that others continued, or another attempt outdid, needs no attention; but one that was chosen and could not be
 /// applied does.
-pub fn section_of_all(
-    members: &[Member],
-    section: impl Fn(&Member) -> Section,
-    need: impl Fn(&Member) -> Option<Need>,
-) -> Section {
-    let live = members.iter().filter(|member| member.end.is_none()).map(&section);
+pub fn section_of_all(members: &[Member], standing: impl Fn(&Member) -> (Section, Option<Need>)) -> Section {
+    let section = |member: &Member| standing(member).0;
+    let live = members.iter().filter(|member| member.end.is_none()).map(section);
     if let Some(most_urgent) = live.min() {
         return most_urgent;
     }
-    if members.iter().any(|member| need(member) == Some(Need::Conflict)) {
+    if members.iter().any(|member| standing(member).1 == Some(Need::Conflict)) {
         return Section::NeedsYou;
     }
     let ends = worst_of_each(members, |member| std::cmp::Reverse(section(member)));
@@ -181,9 +178,11 @@ mod tests {
                 Member { id: id(number), follows: follows.map(id), end, is_skipped: false }
             };
             let members: Vec<Member> = tasks.iter().enumerate().map(member).collect();
-            let section =
-                |member: &Member| tasks[members.iter().position(|other| other.id == member.id).unwrap()].1;
-            section_of_all(&members, section, |member| (member.id == id(9)).then_some(Need::Conflict))
+            let standing = |member: &Member| {
+                let at = members.iter().position(|other| other.id == member.id).unwrap();
+                (tasks[at].1, (at == 9).then_some(Need::Conflict))
+            };
+            section_of_all(&members, standing)
         };
         for (tasks, expected) in [
             (&[(None, Working), (None, Waiting)][..], Working),

@@ -191,14 +191,6 @@ impl From<&Task> for TaskSummary {
     }
 }
 
-impl From<&TaskSummary> for Member {
-    /// A summary does not have the end.
-    fn from(task: &TaskSummary) -> Member {
-        let follows = task.follows.as_ref().map(|follows| follows.task.clone());
-        Member { id: task.id.clone(), follows, end: None, is_skipped: false }
-    }
-}
-
 impl From<&Task> for Member {
     fn from(task: &Task) -> Member {
         Member {

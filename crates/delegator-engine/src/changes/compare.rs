@@ -31,13 +31,11 @@ impl Changes<'_> {
         let git = git(environment, &plan.worktree.source.repository.top_level, TIMEOUT)?;
         let dir = self.engine.registry_of(&task.id)?.dir().task(&task.id);
         let mut omissions = own.omissions;
-        for left_out in others.omissions.left_out {
-            if omissions.left_out.iter().all(|known| known.path != left_out.path) {
-                omissions.left_out.push(left_out);
-            }
-        }
-        omissions.left_out_count = omissions.left_out_count.max(others.omissions.left_out_count);
-        omissions.left_out_count = omissions.left_out_count.max(omissions.left_out.len());
+        omissions.left_out.extend(others.omissions.left_out);
+        omissions.left_out.sort_by(|one, other| one.path.cmp(&other.path));
+        omissions.left_out.dedup_by(|one, other| one.path == other.path);
+        let counts = [omissions.left_out_count, others.omissions.left_out_count, omissions.left_out.len()];
+        omissions.left_out_count = counts.into_iter().max().unwrap_or(0);
         omissions.size_limit = omissions.size_limit.or(others.omissions.size_limit);
         let against = (&other_plan.worktree, others.text.as_slice());
         let compared = plan.worktree.compare_results(&own.text, against, &git, dir.path());

@@ -139,7 +139,7 @@ impl Changes<'_> {
         if !worktree.remove(&changes)? {
             refuse_while_used(worktree.registry, owner)?;
         }
-        worktree.registry.end_apply_conflicts(owner)?;
+        worktree.registry.record_apply_conflict(owner, false)?;
         Ok(changes)
     }
 
@@ -167,7 +167,7 @@ fn record_applied(
     if !changes.is_removed && changes.too_large.is_none() {
         registry.dir().task(owner).write_durably(TaskFile::Diff, &changes.diff)?;
     }
-    registry.end_apply_conflicts(owner)?;
+    registry.record_apply_conflict(owner, false)?;
     Ok(registry.record_worktree(owner, WorktreeEvent::Applied, now_ms)?)
 }
 

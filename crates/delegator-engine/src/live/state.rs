@@ -81,8 +81,7 @@ impl LiveChange {
 impl LiveTask {
     pub fn id(&self) -> &TaskId {
         match &self.row {
-            LiveRow::Running(running) => &running.task.id,
-            LiveRow::Queued(queued) => &queued.task.id,
+            LiveRow::Running(RunningTask { task, .. }) | LiveRow::Queued(QueuedTask { task, .. }) => &task.id,
             LiveRow::Stored(task) => &task.id,
         }
     }
@@ -90,8 +89,7 @@ impl LiveTask {
     /// The order of submission.
     pub fn seq(&self) -> i64 {
         match &self.row {
-            LiveRow::Running(running) => running.task.seq,
-            LiveRow::Queued(queued) => queued.task.seq,
+            LiveRow::Running(RunningTask { task, .. }) | LiveRow::Queued(QueuedTask { task, .. }) => task.seq,
             LiveRow::Stored(task) => task.seq,
         }
     }
@@ -99,17 +97,10 @@ impl LiveTask {
     /// The group or chain with which it was submitted.
     pub fn submission(&self) -> Option<&Subject> {
         match &self.row {
-            LiveRow::Running(running) => running.task.submission.as_ref(),
-            LiveRow::Queued(queued) => queued.task.submission.as_ref(),
+            LiveRow::Running(RunningTask { task, .. }) | LiveRow::Queued(QueuedTask { task, .. }) => {
+                task.submission.as_ref()
+            }
             LiveRow::Stored(task) => task.submission.as_ref(),
-        }
-    }
-
-    fn member(&self) -> Member {
-        match &self.row {
-            LiveRow::Running(running) => (&running.task).into(),
-            LiveRow::Queued(queued) => (&queued.task).into(),
-            LiveRow::Stored(task) => task.as_ref().into(),
         }
     }
 
@@ -236,8 +227,7 @@ fn read(engine: &Engine, registry: &Registry) -> Result<LiveState> {
     for task in tasks {
         state.tasks.entry(task.id().clone()).or_insert_with(|| Arc::new(task));
     }
-    add_members(registry, &mut state)?;
-    set_submission_sections(&mut state);
+    complete_submissions(registry, &mut state)?;
     Ok(state)
 }
 
@@ -248,39 +238,30 @@ fn rounded(position: usize) -> usize {
     position >> dropped << dropped
 }
 
-/// Adds the other tasks of groups and chains of which one is shown.
-fn add_members(registry: &Registry, state: &mut LiveState) -> Result<()> {
+/// Adds the other tasks of groups and chains of which one is shown, and the section of each as a whole.
+fn complete_submissions(registry: &Registry, state: &mut LiveState) -> Result<()> {
     let mut subjects: Vec<Subject> =
         state.tasks.values().filter_map(|task| task.submission()).cloned().collect();
     subjects.sort();
     subjects.dedup();
     for subject in subjects {
-        for task in registry.submitted_together(&subject)? {
+        let tasks = registry.submitted_together(&subject)?;
+        let members: Vec<Member> = tasks.iter().map(Member::from).collect();
+        for task in tasks {
             let id = task.id.clone();
             state.tasks.entry(id).or_insert_with(|| Arc::new(LiveTask::stored(task)));
         }
-    }
-    Ok(())
-}
-
-fn set_submission_sections(state: &mut LiveState) {
-    let mut members: BTreeMap<Subject, Vec<Member>> = BTreeMap::new();
-    for task in state.tasks.values() {
-        if let Some(subject) = task.submission() {
-            members.entry(subject.clone()).or_default().push(task.member());
+        let section = section_of_all(&members, |member| {
+            let task = state.tasks.get(&member.id);
+            task.map_or((Section::Finished, None), |task| (task.section, task.need))
+        });
+        for member in &members {
+            if let Some(task) = state.tasks.get_mut(&member.id) {
+                Arc::make_mut(task).submission_section = Some(section);
+            }
         }
     }
-    let task = |member: &Member| state.tasks.get(&member.id);
-    let section = |member: &Member| task(member).map_or(Section::Finished, |task| task.section);
-    let need = |member: &Member| task(member).and_then(|task| task.need);
-    let sections: BTreeMap<Subject, Section> = members
-        .into_iter()
-        .map(|(subject, members)| (subject, section_of_all(&members, section, need)))
-        .collect();
-    for task in state.tasks.values_mut() {
-        let section = task.submission().and_then(|subject| sections.get(subject)).copied();
-        Arc::make_mut(task).submission_section = section;
-    }
+    Ok(())
 }
 
 #[cfg(test)]

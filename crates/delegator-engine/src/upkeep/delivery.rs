@@ -102,11 +102,8 @@ fn deliver_all(engine: &Engine, registry: &mut Registry, policy: &DeliveryPolicy
             if next_at_ms.is_none() && round.in_flight.is_empty() {
                 return Ok(());
             }
-            let wait = match (held_until_ms, next_at_ms) {
-                (Some(at_ms), _) => time_until(at_ms, engine.now_ms()),
-                (None, Some(at_ms)) if round.in_flight.is_empty() => time_until(at_ms, engine.now_ms()),
-                _ => POLL_INTERVAL,
-            };
+            let at_ms = held_until_ms.or(next_at_ms.filter(|_| round.in_flight.is_empty()));
+            let wait = at_ms.map_or(POLL_INTERVAL, |at_ms| time_until(at_ms, engine.now_ms()));
             round.end_next(&ended, wait)?;
         }
     })

@@ -64,23 +64,14 @@ impl Registry {
     }
 
     /// Records whether the changes of the task conflict with those of a work tree. A conflict is news, so the task is
-    /// unread again.
+    /// unread again; its end is also that of the other tasks in the same worktree.
     pub fn record_apply_conflict(&mut self, id: &TaskId, has_conflict: bool) -> Result<()> {
-        self.write_unsynced(|db| {
-            let sql = "UPDATE tasks SET has_apply_conflict = ?2, \
-                       read_at_ms = CASE ?2 WHEN 1 THEN NULL ELSE read_at_ms END \
-                       WHERE id = ?1 AND (?2 = 1 OR has_apply_conflict = 1)";
-            db.prepare_cached(sql)?.execute((id.as_str(), has_conflict)).map(drop)
-        })
-    }
-
-    /// The changes in a worktree conflict no more: they were applied or discarded.
-    pub fn end_apply_conflicts(&mut self, owner: &TaskId) -> Result<()> {
-        self.write_unsynced(|db| {
-            let sql =
-                "UPDATE tasks SET has_apply_conflict = 0 WHERE worktree = ?1 AND has_apply_conflict = 1";
-            db.prepare_cached(sql)?.execute([owner.as_str()]).map(drop)
-        })
+        let sql = if has_conflict {
+            "UPDATE tasks SET has_apply_conflict = 1, read_at_ms = NULL WHERE id = ?1"
+        } else {
+            "UPDATE tasks SET has_apply_conflict = 0 WHERE has_apply_conflict = 1 AND (id = ?1 OR worktree = ?1)"
+        };
+        self.write_unsynced(|db| db.prepare_cached(sql)?.execute([id.as_str()]).map(drop))
     }
 
     /// Records that all results were read; returns how many were not before.

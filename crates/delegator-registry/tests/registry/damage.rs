@@ -121,7 +121,7 @@ fn a_database_that_needs_a_newer_writer_is_refused() {
     change("PRAGMA user_version = 99");
     let error = open_checked(&world.path(), IntegrityCheck::IfCheap).map(drop).unwrap_err();
     let message = error.to_string();
-    assert!(matches!(error, RegistryError::NeedsNewerWriter { required: 99, supported: 3, .. }), "{error:?}");
+    assert!(matches!(error, RegistryError::NeedsNewerWriter { required: 99, supported: 4, .. }), "{error:?}");
     assert!(
         message.contains(file.to_str().unwrap()) && message.contains("Use the newer program"),
         "{message}"

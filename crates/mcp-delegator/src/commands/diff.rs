@@ -67,9 +67,11 @@ pub fn run(context: &Context<'_>, input: Diff) -> Result<CommandOutput, AppError
         Target::Task(id) => (engine.results().task(&id)?, input.attempt.number()),
         Target::Group(group) => (attempt_of(context, &engine, &group, input.attempt.attempt)?, 1),
     };
+    if attempt > 1 && (task.remote.is_none() || input.against.is_some()) {
+        return Err(Problem::invalid("attempt", "the task has only one").value(attempt.into()).into());
+    }
     let diff = match &input.against {
         None => find_diff(context, &engine, &task, attempt)?,
-        Some(_) if attempt > 1 => return Err(one_attempt(attempt)),
         Some(other) => {
             let other = engine.results().task(&resolve_task(&engine, other)?)?;
             with_text(&task.id, engine.changes().diff_against(&task, &other, &variables(context))?)?
@@ -108,14 +110,7 @@ pub fn find_diff(
         let (text, omissions) = stored_diff(engine, &task, attempt)?;
         return Ok(TaskDiff { text, omissions, source: DiffSource::Remote, ..TaskDiff::default() });
     }
-    if attempt > 1 {
-        return Err(one_attempt(attempt));
-    }
     with_text(&task.id, engine.changes().diff(&task.id, &variables(context))?)
-}
-
-fn one_attempt(given: u8) -> AppError {
-    Problem::invalid("attempt", "the task has only one").value(given.into()).into()
 }
 
 /// The diff, unless it has no text because of its size.

@@ -1,12 +1,14 @@
 //! The tasks that a blocking call waits for, or that it is a watch, and its full screen; shared with the signal
 //! handler.
 
+use std::io::stdin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use delegator_engine::Engine;
 use indicatif::{ProgressBar, ProgressDrawTarget};
+use rustix::termios::{OptionalActions, tcgetattr, tcsetattr};
 
 use crate::output::full_screen::FullScreen;
 use crate::output::outcome::WaitHint;
@@ -55,10 +57,14 @@ impl Attachment {
         *self.full_screen.lock().unwrap_or_else(PoisonError::into_inner) = Some(screen);
     }
 
-    /// Never after the terminal was restored: it would be undone.
+    /// Makes the system report once more that there is input, by settings that change nothing. Crossterm 0.29 forgets
+    /// what comes together with a change of the size until the next key.
     pub fn report_input_again(&self) {
+        // Never after the terminal was restored: that would be undone.
         let screen = self.full_screen.lock().unwrap_or_else(PoisonError::into_inner);
-        screen.iter().for_each(FullScreen::report_input_again);
+        if screen.is_some() {
+            let _ = tcgetattr(stdin()).and_then(|raw| tcsetattr(stdin(), OptionalActions::Now, &raw));
+        }
     }
 
     pub fn leave_full_screen(&self) {

@@ -34,12 +34,6 @@ impl FullScreen {
         Ok(screen)
     }
 
-    /// Makes the system report once more that there is input. Crossterm 0.29 forgets what comes together with a change of
-    /// the size until the next key.
-    pub fn report_input_again(&self) {
-        let _ = tcgetattr(io::stdin()).and_then(|raw| tcsetattr(io::stdin(), OptionalActions::Now, &raw));
-    }
-
     /// The terminal is as it was before. Does nothing the second time.
     pub fn leave(&self) {
         let Some(remarks) = self.printer.end_full_screen(LEAVE) else { return };

@@ -209,13 +209,8 @@ impl Subscription {
             let range = engine.results().event_range(&task, place, skip, EVENTS_AT_ONCE, BYTES_AT_ONCE)?;
             let mut text = String::new();
             if range.is_restarted {
-                push(
-                    &mut text,
-                    "task_restarted",
-                    None,
-                    &TaskRestarted { task_id: task.to_string() },
-                    &printer,
-                );
+                let restarted = TaskRestarted { task_id: task.to_string() };
+                push(&mut text, "task_restarted", None, &restarted, &printer);
             }
             for stored in &range.events {
                 let event = TaskEvent { task_id: task.to_string(), event: stored.into() };

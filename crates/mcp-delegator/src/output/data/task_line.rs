@@ -73,7 +73,12 @@ impl TaskLine {
             labels: task.labels.clone(),
             working_dir: task.working_dir.clone(),
             is_unread: facts.state.is_terminal() && !facts.is_read,
-            member: task.into(),
+            member: Member {
+                id: task.id.clone(),
+                follows: task.follows.as_ref().map(|follows| follows.task.clone()),
+                end: None,
+                is_skipped: facts.is_skipped,
+            },
             submission: task.submission.clone(),
         }
     }
@@ -273,10 +278,11 @@ impl TaskSections {
 
 fn submission_entry(subject: &Subject, tasks: Vec<TaskLine>) -> (Section, Entry) {
     let members: Vec<Member> = tasks.iter().map(|task| task.member.clone()).collect();
-    let task = |member: &Member| tasks.iter().find(|task| task.member.id == member.id);
-    let section = |member: &Member| task(member).map_or(Section::Finished, |task| task.section);
-    let need = |member: &Member| task(member).and_then(|task| task.need);
-    let section = section_of_all(&members, section, need);
+    let standing = |member: &Member| {
+        let task = tasks.iter().find(|task| task.member.id == member.id);
+        task.map_or((Section::Finished, None), |task| (task.section, task.need))
+    };
+    let section = section_of_all(&members, standing);
     let ended = members.iter().filter(|member| member.end.is_some()).count();
     let state = format!("{} of {}, {ended} of {} ended", subject.kind().name(), tasks.len(), tasks.len());
     (section, Entry::Submission { id: subject.id().to_owned(), state, tasks })

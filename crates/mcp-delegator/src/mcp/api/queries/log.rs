@@ -58,13 +58,9 @@ pub const SPEC: CommandSpec = CommandSpec {
 };
 
 pub const TIMELINE: CommandSpec = CommandSpec {
-    shape: Shape::List("entries"),
-    toolset: Toolset::Hidden,
-    config: ConfigUse::ValidPart,
-    ..CommandSpec::read_only::<LogInput, LogList>(
-        &["task", "timeline"],
-        "Read the first line of each entry of the log of a task",
-    )
+    path: &["task", "timeline"],
+    about: "Read the first line of each entry of the log of a task",
+    ..SPEC
 };
 
 /// Events that are read at once.
