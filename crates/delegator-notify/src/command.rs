@@ -19,7 +19,7 @@ use delegator_subprocess::{Capture, End, Finished, Limits};
 use crate::SendError;
 use crate::notification::{Notification, Urgency};
 use crate::settings::NotifySettings;
-use crate::webhook_body::escape;
+use crate::text::escape_markup;
 
 pub const NOTIFY_SEND: &str = "notify-send";
 
@@ -45,7 +45,7 @@ pub(crate) fn show_on_desktop(
         Urgency::NeedsPerson | Urgency::Failed => "--urgency=critical",
         Urgency::Normal => "--urgency=normal",
     };
-    let text = escape(&notification.text);
+    let text = escape_markup(&notification.text);
     let args = ["--app-name=mcp-delegator", urgency, "--", &notification.title, &text].map(OsStr::new);
     run(settings, notification, NOTIFY_SEND, &args, TIME_LIMIT)
 }
@@ -183,7 +183,7 @@ mod tests {
 
     #[test]
     fn markup_is_escaped() {
-        assert_eq!(escape("<b>a & b</b>"), "&lt;b&gt;a &amp; b&lt;/b&gt;");
+        assert_eq!(escape_markup("<b>a & b</b>"), "&lt;b&gt;a &amp; b&lt;/b&gt;");
     }
 
     #[test]

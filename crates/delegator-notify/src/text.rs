@@ -68,6 +68,11 @@ pub(crate) fn format_duration(ms: u64) -> String {
     }
 }
 
+/// Escapes what Slack and desktop notifications read as markup.
+pub(crate) fn escape_markup(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
+}
+
 #[cfg(test)]
 mod tests {
     use delegator_domain::notification::DEFAULT_TEMPLATE;

@@ -6,6 +6,7 @@ use serde_json::json;
 use crate::SendError;
 use crate::notification::{Notification, Urgency};
 use crate::settings::Webhook;
+use crate::text::escape_markup;
 
 /// Discord, which is compatible with Slack, refuses a text of more than 2,000 characters.
 const MAX_SLACK_CHARS: usize = 1_990;
@@ -82,14 +83,9 @@ fn is_ntfy_url(url: &str) -> bool {
     server.contains("://") && !topic.is_empty() && topic.chars().all(is_allowed)
 }
 
-/// What Slack and desktop notifications read as markup.
-pub(crate) fn escape(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
-}
-
 /// Discord would notify all readers of a channel because an agent wrote `@everyone`.
 fn escape_slack(text: &str) -> String {
-    escape(text).replace('@', "@\u{200b}")
+    escape_markup(text).replace('@', "@\u{200b}")
 }
 
 /// A text of at most this length. Its end stays, because it has the command that answers.
@@ -108,7 +104,7 @@ fn without_middle(text: &str, max: usize, length: impl Fn(char) -> usize) -> Str
         letters.take_while(fits).map(char::len_utf8).sum()
     };
     let end = fitting(&mut text.chars().rev(), max / 3);
-    let start = fitting(&mut text.chars(), max - max / 3 - OMISSION.len());
+    let start = fitting(&mut text.chars(), (max - max / 3).saturating_sub(OMISSION.len()));
     format!("{}{OMISSION}{}", &text[..start], &text[text.len() - end..])
 }
 

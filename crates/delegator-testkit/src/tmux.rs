@@ -10,10 +10,10 @@ use tempfile::TempDir;
 
 /// The prompt of the shell.
 const PROMPT: &str = "$";
-/// No command of a newcomer takes longer.
+/// Nothing that a test types takes longer.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// A terminal of 100 columns and 30 rows. Dropping it ends the shell.
+/// A terminal, of 100 columns and 30 rows at first. Dropping it ends the shell.
 #[derive(Debug)]
 pub struct Terminal {
     /// Contains the socket, whose path must be short.

@@ -112,22 +112,13 @@ impl Changes<'_> {
         let base_commit = facts.base_commit.as_deref();
         let request = ApplyRequest { work_tree: directory, diff, base_commit, store: None };
         let applied = self.apply_text(id, request, environment, options);
-        self.record_conflict(id, options, &applied);
-        applied
-    }
-
-    pub(super) fn record_conflict(
-        &self,
-        id: &TaskId,
-        options: ApplyOptions<'_>,
-        applied: &Result<DiffApplication>,
-    ) {
-        let has_conflicts = matches!(applied, Err(EngineError::Apply(ApplyError::Conflicts { .. })));
-        if !options.dry_run && (applied.is_ok() || has_conflicts) {
-            // Whether the changes are applied does not depend on it.
-            let registry = self.engine.registry_of(id);
-            let _ = registry.map(|mut registry| registry.record_apply_conflict(id, has_conflicts));
+        // Whether the changes are applied does not depend on the record.
+        if (has_conflicts(&applied) || (applied.is_ok() && !dry_run))
+            && let Ok(mut registry) = self.engine.registry_of(id)
+        {
+            let _ = registry.record_apply_conflict(id, applied.is_err());
         }
+        applied
     }
 
     pub(super) fn apply_text(
@@ -170,6 +161,11 @@ impl Changes<'_> {
         applied?;
         Ok(DiffApplication { point, commit: commit.map(|commit| commit.id), ..done })
     }
+}
+
+/// Conflicts are no error of a dry run.
+pub(super) fn has_conflicts(applied: &Result<DiffApplication>) -> bool {
+    matches!(applied, Err(EngineError::Apply(ApplyError::Conflicts { .. })))
 }
 
 /// Removes this restore point if it was dropped, or, once applied, earlier ones of the tree, reverted since.

@@ -9,7 +9,7 @@ use delegator_git::{ApplyRequest, LeftOutReason, NewCommit};
 use delegator_registry::{ClaimKind, Registry, TaskFile, WorktreeEvent};
 use delegator_supervisor::agent::Variables;
 
-use super::apply::{ApplyOptions, DiffApplication};
+use super::apply::{ApplyOptions, DiffApplication, has_conflicts};
 use crate::Changes;
 use crate::error::{IsolationError, Result};
 use crate::shared::git_program::git;
@@ -66,7 +66,9 @@ impl Changes<'_> {
                 store: Some(&plan.worktree.store),
             };
             let applied = self.apply_text(owner, request, environment, options);
-            self.record_conflict(task, options, &applied);
+            if has_conflicts(&applied) {
+                let _ = worktree.registry.record_apply_conflict(task, true);
+            }
             applied?
         };
         let is_removed = !options.dry_run && {

@@ -7,7 +7,7 @@
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::fs;
-use std::io::{self, Write};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
@@ -84,8 +84,7 @@ impl Scratch {
         }
         let info = self.path("objects/info");
         let written = fs::create_dir_all(&info).and_then(|()| {
-            let mut file = fs::OpenOptions::new().create(true).append(true).open(info.join("alternates"))?;
-            file.write_all(&[objects.as_os_str().as_encoded_bytes(), b"\n"].concat())
+            fs::write(info.join("alternates"), [objects.as_os_str().as_encoded_bytes(), b"\n"].concat())
         });
         written.map_err(GitError::io("write", info))
     }

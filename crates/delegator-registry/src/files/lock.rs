@@ -96,14 +96,9 @@ const SCREEN_CHECKS: u32 = 5;
 pub(crate) fn has_screen(path: &Path) -> bool {
     let opened = durable::open_private(path, fs::OpenOptions::new().read(true).write(true));
     let Ok(file) = opened else { return false };
-    let is_locked = || matches!(file.try_lock(), Err(TryLockError::WouldBlock));
     // Another check holds the lock for a moment.
-    let is_marked = (0..SCREEN_CHECKS).all(|_| {
-        is_locked() && {
-            std::thread::yield_now();
-            true
-        }
-    });
+    let try_lock = || file.try_lock().inspect_err(|_| std::thread::yield_now());
+    let is_marked = (0..SCREEN_CHECKS).all(|_| matches!(try_lock(), Err(TryLockError::WouldBlock)));
     drop(LockGuard { file: Some(file) });
     is_marked
 }

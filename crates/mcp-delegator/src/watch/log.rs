@@ -18,23 +18,24 @@ const MAX_LINE_COLUMNS: usize = 10 * MAX_COLUMNS;
 const MIN_PAUSE_MS: i64 = 30_000;
 
 /// At most six letters, and how the first line looks.
-fn label(kind: EntryKind) -> (&'static str, Look) {
+fn label(kind: Option<EntryKind>) -> (&'static str, Look) {
     match kind {
-        EntryKind::Turn => ("turn", Look::Dim),
-        EntryKind::Command => ("run", Look::Plain),
-        EntryKind::Test => ("test", Look::Good),
-        EntryKind::Edit => ("edit", Look::Plain),
-        EntryKind::Message => ("agent", Look::Heading),
-        EntryKind::Plan => ("plan", Look::Plain),
-        EntryKind::Problem => ("error", Look::Bad),
-        EntryKind::Pause => ("pause", Look::Dim),
-        EntryKind::Other => ("", Look::Plain),
+        Some(EntryKind::Turn) => ("turn", Look::Dim),
+        Some(EntryKind::Command) => ("run", Look::Plain),
+        Some(EntryKind::Test) => ("test", Look::Good),
+        Some(EntryKind::Edit) => ("edit", Look::Plain),
+        Some(EntryKind::Message) => ("agent", Look::Heading),
+        Some(EntryKind::Plan) => ("plan", Look::Plain),
+        Some(EntryKind::Problem) => ("error", Look::Bad),
+        Some(EntryKind::Other) => ("", Look::Plain),
+        None => ("pause", Look::Dim),
     }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LogEntry {
-    pub kind: EntryKind,
+    /// `None`: nothing happened for a while.
+    pub kind: Option<EntryKind>,
     pub has_failed: bool,
     /// Safe to show; its first line describes the event.
     pub text: String,
@@ -63,7 +64,7 @@ impl LogEntry {
             text.lines().take(MAX_ENTRY_LINES).map(|line| fitted(line, MAX_LINE_COLUMNS)).collect();
         let omitted = text.lines().count() - lines.len();
         lines.extend((omitted > 0).then(|| format!("[{omitted} lines omitted; logs --full shows them]")));
-        LogEntry { kind, has_failed, text: lines.join("\n"), item: ItemPlace::of(event) }
+        LogEntry { kind: Some(kind), has_failed, text: lines.join("\n"), item: ItemPlace::of(event) }
     }
 
     fn lines(&self) -> usize {
@@ -80,9 +81,9 @@ impl LogEntry {
 
     fn look_of_rest(&self, line: &str) -> Look {
         match (self.kind, line.as_bytes().first()) {
-            (EntryKind::Edit, Some(b'+')) => Look::Added,
-            (EntryKind::Edit, Some(b'-')) => Look::Deleted,
-            (EntryKind::Message, _) => Look::Plain,
+            (Some(EntryKind::Edit), Some(b'+')) => Look::Added,
+            (Some(EntryKind::Edit), Some(b'-')) => Look::Deleted,
+            (Some(EntryKind::Message), _) => Look::Plain,
             _ => Look::Dim,
         }
     }
@@ -101,7 +102,7 @@ impl Log {
         self.last_ms = Some(now_ms);
         if pause_ms >= MIN_PAUSE_MS {
             let text = format!("nothing for {}", short_age(pause_ms.unsigned_abs() / 1000));
-            self.append(LogEntry { kind: EntryKind::Pause, has_failed: false, text, item: None });
+            self.append(LogEntry { kind: None, has_failed: false, text, item: None });
         }
         if let Some(ended) = entry.item.as_ref().filter(|item| item.has_ended) {
             self.remove_begun(&ended.id);
@@ -153,7 +154,7 @@ mod tests {
     use super::*;
 
     fn message(text: &str) -> LogEntry {
-        LogEntry { kind: EntryKind::Message, has_failed: false, text: text.to_owned(), item: None }
+        LogEntry { kind: Some(EntryKind::Message), has_failed: false, text: text.to_owned(), item: None }
     }
 
     #[test]

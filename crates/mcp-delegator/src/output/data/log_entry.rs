@@ -12,8 +12,6 @@ named_enum! {
         Message = "message",
         Plan = "plan",
         Problem = "problem",
-        /// Nothing happened for a while.
-        Pause = "pause",
         Other = "other",
     }
 }

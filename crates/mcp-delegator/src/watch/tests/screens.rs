@@ -46,7 +46,12 @@ pub(super) fn opened(tab: Tab) -> State {
     let mut state = state();
     open_task(&mut state, id(3), tab);
     loaded(&mut state, &Loaded::Overview(id(3), Ok("Task T-local-3 working\n\nagent: codex (gpt-6), workspace-write\n\nAsked:\nRound the prices.".to_owned())));
-    let entry = |kind, text: &str| LogEntry { kind, has_failed: false, text: text.to_owned(), item: None };
+    let entry = |kind, text: &str| LogEntry {
+        kind: Some(kind),
+        has_failed: false,
+        text: text.to_owned(),
+        item: None,
+    };
     let entries = vec![
         entry(EntryKind::Message, "Message: I will read the cart first.\nThen I round."),
         entry(EntryKind::Command, "Running rg round: exit 0 (<1s)\nsrc/cart.rs:2: round(sum)"),
