@@ -1,9 +1,11 @@
-//! The difference between the results of two tasks that began with the same files.
+//! The difference between the results of two tasks that began with the same files: two attempts, or two tasks of one
+//! worktree.
 
 use std::time::Duration;
 
+use delegator_domain::task::TaskId;
 use delegator_git::{ApplyError, DiffText, ResultComparison};
-use delegator_registry::Task;
+use delegator_registry::{Registry, Task, TaskFile};
 use delegator_supervisor::agent::Variables;
 
 use super::worktrees::plan_of;
@@ -16,15 +18,15 @@ use crate::worktrees::plan::WorktreePlan;
 const TIMEOUT: Duration = Duration::from_secs(60);
 
 impl Changes<'_> {
-    /// What leads from the result of `other` to that of `task`. Each must have ended in a worktree of its own.
+    /// What leads from the result of `other` to that of `task`. Each must have worked in a worktree, and have ended.
     pub fn diff_against(&self, task: &Task, other: &Task, environment: &Variables) -> Result<TaskDiff> {
         let refused =
             |reason| IsolationError::NotComparable { task: task.id.clone(), other: other.id.clone(), reason };
         let (Some(owner), Some(other_owner)) = (&task.worktree, &other.worktree) else {
             return Err(refused("one of them had no worktree").into());
         };
-        if owner == other_owner {
-            return Err(refused("both worked in one worktree").into());
+        if owner == other_owner && task.id == other.id {
+            return Err(refused("they are one task").into());
         }
         let (plan, own) = self.result_of(task, environment)?;
         let (other_plan, others) = self.result_of(other, environment)?;
@@ -60,10 +62,39 @@ impl Changes<'_> {
     fn result_of(&self, task: &Task, environment: &Variables) -> Result<(WorktreePlan, TaskDiff)> {
         let owner = task.worktree.as_ref().unwrap_or(&task.id);
         let registry = self.engine.registry_of(&task.id)?;
+        if let Some(text) = start_of_next(&registry, owner, task)? {
+            return Ok((plan_of(&registry, owner)?, TaskDiff { text, ..TaskDiff::default() }));
+        }
         let busy = registry.live_tasks_in_worktree(owner)?.into_iter().next();
         if let Some(state) = busy.map(|id| registry.get(&id)).transpose()?.flatten().map(|busy| busy.state) {
             return Err(EngineError::NotEnded { task: task.id.clone(), state });
         }
         Ok((plan_of(&registry, owner)?, recorded_diff(&registry, task, environment)?))
     }
+
+    /// The task that wrote in the worktree before this one: its result is what was reviewed when this one was requested.
+    pub fn reviewed_before(&self, task: &Task) -> Result<Option<TaskId>> {
+        let Some(owner) = task.worktree.as_ref().filter(|owner| **owner != task.id) else { return Ok(None) };
+        let registry = self.engine.registry_of(&task.id)?;
+        if !registry.dir().task(&task.id).file(TaskFile::StartDiff).exists() {
+            return Ok(None);
+        }
+        for id in registry.tasks_in_worktree(owner)?.into_iter().rev().skip_while(|id| *id != task.id).skip(1)
+        {
+            if registry.get(&id)?.is_some_and(|earlier| earlier.may_write()) {
+                return Ok(Some(id));
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// The changes in the worktree when the next task began to write there; `None` if none has.
+fn start_of_next(registry: &Registry, owner: &TaskId, task: &Task) -> Result<Option<Vec<u8>>> {
+    for id in registry.tasks_in_worktree(owner)?.into_iter().skip_while(|id| *id != task.id).skip(1) {
+        if let Some(text) = registry.dir().task(&id).read(TaskFile::StartDiff)? {
+            return Ok(Some(text));
+        }
+    }
+    Ok(None)
 }

@@ -25,7 +25,7 @@ use crate::shared::git_program::git;
 use crate::shared::work_tree::untrusted_trees;
 use crate::submit::launch_file::Launch;
 use crate::worktrees::plan::WorktreePlan;
-use crate::worktrees::recorded::{RecordedWorktree, WorktreeState};
+use crate::worktrees::recorded::{RecordedWorktree, WorktreeState, worktree_changes};
 
 /// For git. Writing a hundred thousand files takes seconds.
 const GIT_LIMIT: Duration = Duration::from_secs(10 * 60);
@@ -77,6 +77,7 @@ impl Step<'_> {
         let recorded = RecordedWorktree::read(&ports.registry.borrow(), owner)?;
         let state = recorded.map(|recorded| recorded.state);
         if state == Some(WorktreeState::Present) {
+            self.store_start(ports);
             return Ok(());
         }
         if *owner != ports.id {
@@ -90,6 +91,21 @@ impl Step<'_> {
         }
         let created = self.create_and_record(ports)?;
         self.in_background(ports, || self.fill(created))
+    }
+
+    /// Stores what earlier tasks changed in the worktree, so that the own changes can be shown without it. Without it
+    /// only that comparison is missing.
+    fn store_start(&self, ports: &TaskPorts) {
+        if self.plan.owner == ports.id || !self.launch.settings.run.mode.writes() {
+            return;
+        }
+        let changes = worktree_changes(&ports.registry.borrow(), &self.plan.owner, &self.launch.variables);
+        let stored = changes.and_then(|changes| match changes.too_large {
+            Some(_) => Ok(()),
+            None => Ok(self.dir.write(TaskFile::StartDiff, &changes.diff)?),
+        });
+        // The task itself does not need it.
+        let _: Result<()> = stored;
     }
 
     /// Runs a part of the step in another thread, so that a request to cancel is noticed.

@@ -53,6 +53,8 @@ named_enum! {
         SecretDigests = "secret-digests.json",
         /// The changes of a task that a provider ran, as a unified diff.
         Diff = "changes.diff",
+        /// What had changed in the worktree that a task shares when it began there, as a unified diff.
+        StartDiff = "start.diff",
         /// Changes that are not in the diff of a removed worktree.
         DiffOmissions = "changes-left-out.json",
         /// The output of the setup script of a task that a provider ran.

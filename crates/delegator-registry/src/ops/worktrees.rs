@@ -54,6 +54,12 @@ impl Registry {
         self.read(|db| query_all(db, sql, [owner.as_str()], id_from))
     }
 
+    /// All tasks that worked in it, or will, in order of their submission.
+    pub fn tasks_in_worktree(&self, owner: &TaskId) -> Result<Vec<TaskId>> {
+        let sql = "SELECT id FROM tasks WHERE worktree = ?1 ORDER BY seq";
+        self.read(|db| query_all(db, sql, [owner.as_str()], id_from))
+    }
+
     /// Records an event; the time of an earlier one of the same kind is replaced.
     pub fn record_worktree(&mut self, owner: &TaskId, event: WorktreeEvent, now_ms: i64) -> Result<()> {
         let changes = match event {

@@ -29,7 +29,7 @@ pub struct Diff {
     pub path: Vec<String>,
     #[serde(flatten)]
     pub attempt: AttemptInput,
-    /// Show what differs from the result of this task, for example another attempt
+    /// Show what differs from the result of this task, for example another attempt; review: of the one that it continued
     #[schemars(extend("default" = null))]
     pub against: Option<TaskRef>,
     /// Print to the terminal without a pager
@@ -54,6 +54,9 @@ pub const SPEC: CommandSpec = CommandSpec {
     ..CommandSpec::read_only::<Diff, TaskDiffData>(&["diff"], "Show what a task changed, as a diff")
 };
 
+/// Instead of the id of another task.
+const LAST_REVIEW: &str = "review";
+
 impl InputRules for Diff {
     fn problems(&self) -> Vec<Problem> {
         let are_both_given = self.stat && self.name_only;
@@ -61,7 +64,8 @@ impl InputRules for Diff {
     }
 }
 
-pub fn run(context: &Context<'_>, input: Diff) -> Result<CommandOutput, AppError> {
+/// The task, and what it changed as far as the call asks for it.
+pub fn requested_diff(context: &Context<'_>, input: &Diff) -> Result<(Task, TaskDiff), AppError> {
     let engine = engine(context)?;
     let (task, attempt) = match engine.results().resolve_target(input.task.task_id.as_str())? {
         Target::Task(id) => (engine.results().task(&id)?, input.attempt.number()),
@@ -73,10 +77,19 @@ pub fn run(context: &Context<'_>, input: Diff) -> Result<CommandOutput, AppError
     let diff = match &input.against {
         None => find_diff(context, &engine, &task, attempt)?,
         Some(other) => {
-            let other = engine.results().task(&resolve_task(&engine, other)?)?;
+            let other = match other.as_str() {
+                LAST_REVIEW => reviewed_before(&engine, &task)?,
+                _ => resolve_task(&engine, other)?,
+            };
+            let other = engine.results().task(&other)?;
             with_text(&task.id, engine.changes().diff_against(&task, &other, &variables(context))?)?
         }
     };
+    Ok((task, diff))
+}
+
+pub fn run(context: &Context<'_>, input: Diff) -> Result<CommandOutput, AppError> {
+    let (task, diff) = requested_diff(context, &input)?;
     let files = parse_unified_diff(&diff.text);
     let selected: Vec<&FileDiff<'_>> = files.iter().filter(|file| is_selected(file, &input.path)).collect();
     let mut warnings = notes(&diff, !task.state.is_terminal());
@@ -111,6 +124,15 @@ pub fn find_diff(
         return Ok(TaskDiff { text, omissions, source: DiffSource::Remote, ..TaskDiff::default() });
     }
     with_text(&task.id, engine.changes().diff(&task.id, &variables(context))?)
+}
+
+/// The task whose result was reviewed when this one was requested.
+fn reviewed_before(engine: &Engine, task: &Task) -> Result<TaskId, AppError> {
+    engine.changes().reviewed_before(task)?.ok_or_else(|| {
+        let message =
+            format!("{} continued no other task in its worktree, so it follows no review.", task.id);
+        AppError::new(ErrorCode::WrongState, message).context("task_id", task.id.as_str())
+    })
 }
 
 /// The diff, unless it has no text because of its size.

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use delegator_testkit::program::read_text;
-use delegator_testkit::stage::Stage;
+use delegator_testkit::stage::{Stage, wait_until};
 use serde_json::{Value, json};
 
 use crate::PROGRAM;
@@ -255,9 +255,12 @@ fn each_attempt_has_followers_that_work_in_its_worktree() {
         let id = task["task_id"].as_str().unwrap();
         (!ids.iter().any(|attempt| attempt == id)).then_some(id)
     });
-    let owner_and_follower =
-        compare(&ids[0], follower_id.unwrap()).stderr + &compare(&ids[1], follower_id.unwrap()).stderr;
-    assert!(owner_and_follower.contains("both worked in one worktree"), "{owner_and_follower}");
+    let compared: Vec<_> = ids.iter().map(|id| compare(follower_id.unwrap(), id)).collect();
+    assert!(
+        compared.iter().any(|run| run.stdout.ends_with("@@ -1 +1,2 @@\n 1\n+read\n")
+            || run.stdout.ends_with("@@ -1 +1,2 @@\n 2\n+read\n")),
+        "only what the follower changed: {compared:?}"
+    );
     // A conflict with a change of the user needs a person, although the other attempt needs none.
     stage.world.write("project/answer.txt", "mine\n");
     assert_eq!(stage.world.run(["apply", &group, "--attempt", "2", "--force"]).exit, Some(4));
@@ -274,8 +277,9 @@ fn each_attempt_has_followers_that_work_in_its_worktree() {
     let follower = json!({"task": "wait", "agent": "slow"}).to_string();
     let (group, ids) = exec_group(&stage, &["--attempts", "2", "--agents", "one", "--on-success", &follower]);
     ids.iter().for_each(|id| drop(stage.wait(id)));
-    let unfinished = stage.world.run(["diff", &ids[0], "--against", &ids[1]]);
-    assert_ne!(unfinished.exit, Some(0), "what follows them still works there: {unfinished:?}");
+    wait_until("their results are stored before what follows them works there", || {
+        stage.world.run(["diff", &ids[0], "--against", &ids[1]]).exit == Some(0)
+    });
     let cancelled = stage.run_json(&["cancel", &group]);
     assert_eq!(cancelled["data"]["count"], 2, "{cancelled}");
 }
