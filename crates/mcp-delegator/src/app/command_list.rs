@@ -8,7 +8,7 @@ use crate::commands::{
     notify, prepare, queue, read, restore, retry, review, schema, send, setup, show, usage, version, worker,
     worktrees,
 };
-use crate::mcp::serve;
+use crate::mcp::{dashboard, serve};
 use crate::spec::catalog::Catalog;
 use crate::watch;
 
@@ -46,6 +46,8 @@ pub const COMMANDS: &[Command] = commands! {
     cleanup_registry::SPEC => cleanup_registry::run,
     cloud::apply::SPEC => cloud::apply::run,
     serve::SPEC => serve::run,
+    dashboard::SPEC => dashboard::run,
+    dashboard::sessions::SPEC => dashboard::sessions::run,
     demo::SPEC => demo::run,
     watch::SPEC => watch::run,
     logs::SPEC => logs::run,

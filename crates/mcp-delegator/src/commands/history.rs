@@ -11,7 +11,7 @@ use crate::commands::prelude::*;
 use crate::output::data::stored_task;
 use crate::output::documents::document::truncate_cell;
 use crate::output::values::format_age_seconds;
-use crate::spec::paging::{Paging, paginate};
+use crate::spec::paging::{Page, Paging, paginate};
 
 #[serde_with::apply(bool => #[serde(default)])]
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
@@ -91,6 +91,11 @@ impl InputRules for History {
 }
 
 pub fn run(context: &Context<'_>, input: History) -> Result<CommandOutput, AppError> {
+    let (list, page) = find(context, input)?;
+    Ok(CommandOutput::done(list).fact("count", page.count).with_page("tasks", page))
+}
+
+pub fn find(context: &Context<'_>, input: History) -> Result<(HistoryList, Page), AppError> {
     let outcome = match (input.verified, input.failed) {
         (true, _) => Some(HistoryOutcome::Verified),
         (_, true) => Some(HistoryOutcome::Failed),
@@ -114,7 +119,7 @@ pub fn run(context: &Context<'_>, input: History) -> Result<CommandOutput, AppEr
     let fingerprint = json!(["history", query.words, query.agent, input.since, input.repo, first]);
     let tasks = found.iter().map(|task| PastTask::of(task, now_ms)).collect();
     let (tasks, page) = paginate(tasks, &paging, &fingerprint)?;
-    Ok(CommandOutput::done(HistoryList { tasks }).fact("count", page.count).with_page("tasks", page))
+    Ok((HistoryList { tasks }, page))
 }
 
 impl PastTask {

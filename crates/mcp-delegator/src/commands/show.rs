@@ -70,16 +70,27 @@ pub fn run(context: &Context<'_>, input: TaskIdInput) -> Result<CommandOutput, A
     let engine = engine(context)?;
     let task = engine.results().task(&resolve_task(&engine, &input.task_id)?)?;
     let files = engine.results().files(&task.id)?;
+    let data = shown_task(context, &engine, &task, &files)?;
+    let read = if task.state.is_terminal() { mark_read(&engine, &task.id) } else { None };
+    Ok(CommandOutput::done(data).warn(warnings::for_task(&task, &files)).warn(read))
+}
+
+pub fn shown_task(
+    context: &Context<'_>,
+    engine: &Engine,
+    task: &Task,
+    files: &TaskFiles,
+) -> Result<ShownTask, AppError> {
     let ask = engine.results().read_stored(&task.id, TaskFile::Text)?;
     let now_ms = Timestamp::now().as_millisecond();
     let has_ended = task.state.is_terminal();
     let result = if has_ended {
-        Some(task_result(context, &engine, &task, &files, false, output_budget())?)
+        Some(task_result(context, engine, task, files, false, output_budget())?)
     } else {
         None
     };
-    let times = RunTimes::of(&task);
-    let data = ShownTask {
+    let times = RunTimes::of(task);
+    Ok(ShownTask {
         task_id: task.id.to_string(),
         state: task.state.public_name(),
         title: task.title.clone(),
@@ -91,13 +102,11 @@ pub fn run(context: &Context<'_>, input: TaskIdInput) -> Result<CommandOutput, A
         age_seconds: stored_task::seconds_since(task.created_at_ms, now_ms),
         started_ts: task.started_at_ms.map(UtcTime::from_ms),
         completed_ts: has_ended.then(|| UtcTime::from_ms(times.ended_ms)),
-        next_commands: next_commands(&task, &files, result.as_ref()),
+        next_commands: next_commands(task, files, result.as_ref()),
         notifications: engine.outbox().notifications_of(&task.id)?.iter().map(Into::into).collect(),
-        unfinished: (!has_ended).then(|| UnfinishedTask::of(&task, &files, now_ms)),
+        unfinished: (!has_ended).then(|| UnfinishedTask::of(task, files, now_ms)),
         result,
-    };
-    let read = if has_ended { mark_read(&engine, &task.id) } else { None };
-    Ok(CommandOutput::done(data).warn(warnings::for_task(&task, &files)).warn(read))
+    })
 }
 
 fn next_commands(task: &Task, files: &TaskFiles, result: Option<&TaskResult>) -> Vec<NextCommand> {

@@ -89,6 +89,10 @@ impl InputRules for UsageInputs {
 }
 
 pub fn run(context: &Context<'_>, input: UsageInputs) -> Result<CommandOutput, AppError> {
+    Ok(CommandOutput::done(report(context, input)?))
+}
+
+pub fn report(context: &Context<'_>, input: UsageInputs) -> Result<UsageReport, AppError> {
     let since_ms = since_ms(&input.since).unwrap_or_default();
     let (group, by) = match input.by {
         By::Agent => (UsageGroup::Agent, "agent"),
@@ -98,13 +102,7 @@ pub fn run(context: &Context<'_>, input: UsageInputs) -> Result<CommandOutput, A
     let (groups, total) = engine(context)?.results().usage_by(group, since_ms)?;
     let groups = groups.iter().map(UsageLine::of).collect();
     let total = UsageLine::of(&total);
-    Ok(CommandOutput::done(UsageReport {
-        since_ts: UtcTime::from_ms(since_ms),
-        since: input.since,
-        by,
-        total,
-        groups,
-    }))
+    Ok(UsageReport { since_ts: UtcTime::from_ms(since_ms), since: input.since, by, total, groups })
 }
 
 impl UsageLine {

@@ -92,8 +92,19 @@ const GROUPS: [(&str, &[&str]); 5] = [
     (
         "Tasks",
         &[
-            "watch", "show", "history", "retry", "review", "cancel", "send", "answer", "discard", "restore",
-            "queue", "read",
+            "watch",
+            "dashboard",
+            "show",
+            "history",
+            "retry",
+            "review",
+            "cancel",
+            "send",
+            "answer",
+            "discard",
+            "restore",
+            "queue",
+            "read",
         ],
     ),
     (

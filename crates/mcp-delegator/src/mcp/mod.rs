@@ -6,6 +6,7 @@
 //! transport/http ──┘  (rmcp)     ├ codex_compat     the two tools of Codex's former server
 //!                                └ resources, prompts, instructions
 //!                         api    the commands behind paths, for pages and scripts
+//!                         pages  the dashboard; dashboard serves and opens it, sign_in has its sessions
 //! ```
 //!
 //! Handlers are synchronous and short; they run on the runtime's blocking threads and never wait there: one
@@ -14,11 +15,14 @@
 
 pub mod api;
 pub mod codex_compat;
+pub mod dashboard;
 pub mod instructions;
+pub mod pages;
 pub mod prompts;
 pub mod resources;
 pub mod serve;
 pub mod server;
+pub mod sign_in;
 pub mod tasks_extension;
 pub mod tools;
 pub mod transport;

@@ -3,6 +3,7 @@
 //! It resolves flags and configuration into a tool selection and starts the stdio or HTTP transport of `mcp`.
 //! Stdout belongs to the protocol; this command prints only to stderr.
 
+use std::net::SocketAddr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -22,11 +23,13 @@ use crate::commands::local::agent_candidates::installed_agents;
 use crate::commands::local::tasks::{TOKEN_FILE_PATH, engine};
 use crate::error::{AppError, ErrorCode, Problem, io_error};
 use crate::mcp::api::{Api, Scope};
+use crate::mcp::dashboard::running::RunningServer;
 use crate::mcp::server::Server;
+use crate::mcp::sign_in::Sessions;
 use crate::mcp::tools::server_state::ServerState;
 use crate::mcp::tools::toolbox::Toolbox;
-use crate::mcp::transport::http::IsInTask;
 use crate::mcp::transport::http::token::Token;
+use crate::mcp::transport::http::{IsInTask, Listen};
 use crate::mcp::transport::{http, stdio};
 use crate::output::command_data::CommandData;
 use crate::output::outcome::CommandOutput;
@@ -98,9 +101,12 @@ pub const SPEC: CommandSpec = CommandSpec {
     ..CommandSpec::new::<Serve, NoInputs>(&["serve"], "Serve the tools over MCP")
 };
 
+/// In the state directory, with the bearer token.
+pub const TOKEN_FILE: &str = "http-token";
+
 /// A server that ended has no data.
 #[derive(Debug, Clone, Serialize)]
-struct ServeOutput {}
+pub struct ServeOutput {}
 
 impl CommandData for ServeOutput {}
 
@@ -129,8 +135,42 @@ pub fn serve<H: ServerHandler + Clone>(
     wrap: impl FnOnce(Server) -> H,
 ) -> Result<CommandOutput, AppError> {
     let parse = |given: &String| http::parse_address(given, input.token_file.is_some());
-    let listen = input.http.as_ref().map(parse).transpose()?;
-    let selection = tool_selection(context, &input);
+    let address = input.http.as_ref().map(parse).transpose()?;
+    let server = server(context, &input)?;
+    let Some(address) = address else {
+        if context.process.stdin_is_terminal {
+            context.screen.announce(ON_A_TERMINAL);
+        }
+        stdio::serve(wrap(server))?;
+        return Ok(CommandOutput::done(ServeOutput {}));
+    };
+    let path = match (&input.token_file, &context.state_dir) {
+        (Some(given), _) => context.process.current_dir.join(given),
+        (None, Some(dir)) => dir.join(TOKEN_FILE),
+        (None, None) => return Err(no_state_dir()),
+    };
+    let token = Token::load_or_create(&path)?;
+    if let (Some(_), Some(dir)) = (&input.token_file, &context.state_dir) {
+        let recorded = make_private_path(dir)
+            .and_then(|()| std::fs::write(dir.join(TOKEN_FILE_PATH), path.as_os_str().as_bytes()));
+        recorded.map_err(|error| io_error("Recording the path of the token file", &error))?;
+    }
+    context.screen.announce_always(&format!("The bearer token is in {}", path.display()));
+    let listen = Listen { address, token, scope: scope(&input), tls: None, public_name: None };
+    let handler = wrap(server.clone());
+    over_http(context, server, handler, listen, |address| {
+        context.screen.announce_always(&format!("Serving on http://{address}/mcp"));
+        Ok(format!("http://{address}"))
+    })?;
+    Ok(CommandOutput::done(ServeOutput {}))
+}
+
+fn no_state_dir() -> AppError {
+    AppError::new(ErrorCode::ConfigInvalid, "The state directory is unknown.")
+}
+
+pub fn server(context: &Context<'_>, input: &Serve) -> Result<Server, AppError> {
+    let selection = tool_selection(context, input);
     let mut toolbox = Toolbox::select(context.commands.catalog, &selection)?;
     toolbox.settings.agents = installed_agents(context);
     if selection.output_schemas && selection.default_format != ToolFormat::Json {
@@ -152,40 +192,36 @@ pub fn serve<H: ServerHandler + Clone>(
     for warning in context.config_error.iter().flat_map(|error| error.ignored_values()) {
         context.screen.announce_always(&format!("warning: {}", warning.message));
     }
-    let connections = state.connections.clone().with_redactor(context.screen.printer.redactor().clone());
-    let waits = WaitThread::start(engine(context)?.with_connections(connections.clone()))?;
-    let server = Server::new(state, waits);
-    match listen {
-        None => {
-            if context.process.stdin_is_terminal {
-                context.screen.announce(ON_A_TERMINAL);
-            }
-            stdio::serve(wrap(server))?;
-        }
-        Some(address) => {
-            let path = match (&input.token_file, &context.state_dir) {
-                (Some(given), _) => context.process.current_dir.join(given),
-                (None, Some(dir)) => dir.join("http-token"),
-                (None, None) => {
-                    return Err(AppError::new(ErrorCode::ConfigInvalid, "The state directory is unknown."));
-                }
-            };
-            let token = Token::load_or_create(&path)?;
-            if let (Some(_), Some(dir)) = (&input.token_file, &context.state_dir) {
-                let recorded = make_private_path(dir)
-                    .and_then(|()| std::fs::write(dir.join(TOKEN_FILE_PATH), path.as_os_str().as_bytes()));
-                recorded.map_err(|error| io_error("Recording the path of the token file", &error))?;
-            }
-            context.screen.announce_always(&format!("The bearer token is in {}", path.display()));
-            let unknown = || AppError::new(ErrorCode::ConfigInvalid, "The state directory is unknown.");
-            let state_dir = context.state_dir.as_deref().ok_or_else(unknown)?;
-            let live = LiveFeed::new(engine(context)?.with_connections(connections))?;
-            let api = Api::new(server.clone(), live, scope(&input), state_dir);
-            let is_in_task = is_in_task(engine(context)?);
-            http::serve(wrap(server), api, address, token, is_in_task, context.screen)?;
-        }
-    }
-    Ok(CommandOutput::done(ServeOutput {}))
+    let waits = WaitThread::start(engine(context)?.with_connections(connections(context, &state)))?;
+    Ok(Server::new(state, waits))
+}
+
+/// The connections of the server, for what reads besides its calls.
+fn connections(context: &Context<'_>, state: &ServerState) -> ConnectionPool {
+    state.connections.clone().with_redactor(context.screen.printer.redactor().clone())
+}
+
+/// Serves MCP by `handler`, the API and the pages. `on_listening` returns the address that a browser opens, which is
+/// recorded unless another server of this state directory is.
+pub fn over_http(
+    context: &Context<'_>,
+    server: Server,
+    handler: impl ServerHandler + Clone,
+    listen: Listen,
+    on_listening: impl FnOnce(SocketAddr) -> Result<String, AppError>,
+) -> Result<(), AppError> {
+    let state_dir = context.state_dir.as_deref().ok_or_else(no_state_dir)?;
+    let connections = connections(context, &server.state);
+    let live = LiveFeed::new(engine(context)?.with_connections(connections))?;
+    let api = Api::new(server.clone(), live, state_dir);
+    let is_in_task = is_in_task(engine(context)?);
+    let mut recorded = None;
+    http::serve(handler, (server, api), &Sessions::new(state_dir), listen, is_in_task, |address| {
+        let url = on_listening(address)?;
+        let record = RunningServer::record(state_dir, &url);
+        recorded = record.map_err(|error| io_error("Recording the address", &error))?;
+        Ok(())
+    })
 }
 
 /// A client whose task cannot be determined counts as belonging to one.

@@ -10,7 +10,7 @@ use delegator_registry::TaskFile;
 use delegator_transcript::LogDetail;
 
 use crate::commands::diff::{find_diff, notes};
-use crate::commands::local::attempts::compare;
+use crate::commands::local::attempts::group_data;
 use crate::commands::logs::log_text::LogText;
 use crate::commands::logs::streams::LogStreams;
 use crate::commands::prelude::*;
@@ -94,7 +94,7 @@ impl Loader {
                 on_loaded(Loaded::Diff(id, diff));
             }
             Request::Group(id) => {
-                let group = self.read(|context| group(context, &id));
+                let group = self.read(|context| group_data(context, &engine(context)?, &id));
                 on_loaded(Loaded::Group(id, group));
             }
         }
@@ -163,13 +163,4 @@ fn diff(context: &Context<'_>, id: &TaskId) -> Result<DiffPane, AppError> {
     let notes: Vec<String> = notes.into_iter().map(|warning| warning.message).collect();
     let text = context.screen.printer.redact(&String::from_utf8_lossy(&diff.text));
     Ok(DiffPane::new(text.as_bytes(), notes.join("\n")))
-}
-
-fn group(context: &Context<'_>, id: &GroupId) -> Result<GroupData, AppError> {
-    let engine = engine(context)?;
-    let tasks = engine.results().group(id)?;
-    if tasks.iter().any(|task| !task.state.is_terminal()) {
-        return Ok(GroupData::of_tasks(id, &tasks));
-    }
-    Ok(GroupData::of_compared(id, &compare(context, &engine, id)?))
 }

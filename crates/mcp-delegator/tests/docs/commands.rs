@@ -33,14 +33,15 @@ pub(crate) fn ending(location: &str, command: &str) -> Ending {
     let args = command.split_once("mcp-delegator ").unwrap().1;
     match args.split_whitespace().next().unwrap_or_default() {
         "serve" if args.contains("--http") => Ending::Signal,
+        "dashboard" if !args.starts_with("dashboard sessions") => Ending::Signal,
         "serve" => Ending::StdinCloses,
         "worker" => Ending::WithWorld,
         "agents" | "answer" | "apply" | "cancel" | "cleanup-registry" | "cloud" | "completions"
-        | "config" | "demo" | "diff" | "discard" | "doctor" | "env" | "events" | "exec" | "fleet"
-        | "help" | "history" | "import" | "init" | "local" | "logs" | "man" | "manifest" | "notify"
-        | "queue" | "read" | "restore" | "results" | "resume" | "retry" | "review" | "run" | "schema"
-        | "send" | "setup" | "show" | "status" | "undo" | "usage" | "version" | "wait" | "watch"
-        | "worktrees" => Ending::Exits,
+        | "config" | "dashboard" | "demo" | "diff" | "discard" | "doctor" | "env" | "events" | "exec"
+        | "fleet" | "help" | "history" | "import" | "init" | "local" | "logs" | "man" | "manifest"
+        | "notify" | "queue" | "read" | "restore" | "results" | "resume" | "retry" | "review" | "run"
+        | "schema" | "send" | "setup" | "show" | "status" | "undo" | "usage" | "version" | "wait"
+        | "watch" | "worktrees" => Ending::Exits,
         other => panic!("{location}: how does `{other}` end? Add it to this list."),
     }
 }

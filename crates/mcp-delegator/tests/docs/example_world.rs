@@ -107,6 +107,10 @@ impl ExampleWorld {
     /// The command with real values instead of placeholders.
     pub(crate) fn fill_in(&self, command: &str) -> String {
         let mut command = command.replace(ADDRESS, "127.0.0.1:0");
+        // Pages are tested at the same time, and the usual port has only one server.
+        if !command.contains("dashboard sessions") {
+            command = command.replace("mcp-delegator dashboard", "mcp-delegator dashboard --port 0");
+        }
         if let (Some(group), true) = (&self.group_id, command.contains("--against ")) {
             let status = self.stage.run_json(&["local", "status", group]);
             let attempt = status["data"]["groups"][0]["attempts"][0]["task_id"].as_str().unwrap();

@@ -51,7 +51,8 @@ fn only_requests_with_our_host_and_token_reach_a_handler() {
         ("another scheme", "/mcp", with(&[("Authorization", Some(&format!("Basic {token}")))]), 401),
         ("the token in the URL", in_url.as_str(), with(&[("Authorization", None)]), 401),
         ("a token and another host", "/healthz", with(&[("Host", Some("evil.com"))]), 403),
-        ("another path", "/", with(&[]), 404),
+        ("another path", "/other", with(&[]), 404),
+        ("an action on a page", "/", with(&[]), 405),
         ("health without a token", "/healthz", with(&[("Authorization", None)]), 404),
     ];
     for (what, path, headers, status) in cases {

@@ -117,7 +117,7 @@ fn help_entries(text: &str) -> (String, BTreeMap<String, String>) {
 fn manifest_and_help_state_the_same_inputs() {
     let stage = quick_stage();
     let commands = manifest(&stage);
-    assert_eq!(commands.len(), 72);
+    assert_eq!(commands.len(), 74);
     for command in &commands {
         let name = command["name"].as_str().unwrap();
         let path = words(&command["path"]);
@@ -413,7 +413,7 @@ fn a_list_that_exceeds_the_size_limit_has_a_cursor_to_the_rest() {
     };
     let (pages, commands) = follow_cursors(&mut client, "_codex_manifest", "commands");
     let expected = names(&manifest(&stage), "name");
-    assert_eq!((names(&commands, "name"), expected.len()), (expected, 72));
+    assert_eq!((names(&commands, "name"), expected.len()), (expected, 74));
     assert!(pages > 1, "the manifest fits into one response");
     let (pages, found) = follow_cursors(&mut client, "_codex_cloud_list_environments", "environments");
     assert_eq!(names(&found, "id"), environments.keys().cloned().collect::<Vec<_>>());

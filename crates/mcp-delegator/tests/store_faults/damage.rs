@@ -45,9 +45,10 @@ fn task_call(spec: &CommandSpec) -> Option<Vec<&'static str>> {
         ["cloud", "wait" | "results" | "cancel" | "apply"] => vec![ID],
         ["restore" | "undo"] => vec![ID, "--dry-run"],
         ["import"] => vec![SESSION],
-        // `serve` starts, and its tools report the error; `worker` needs its database first, `watch` a terminal; the
+        // `serve` and `dashboard` start, and their tools and pages report the error; `worker` needs its database first, `watch` a terminal; the
         // others do not need the registry.
         ["serve"]
+        | ["dashboard", ..]
         | ["watch"]
         | ["worker"]
         | ["fleet", _]

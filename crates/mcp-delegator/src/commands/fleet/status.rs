@@ -77,6 +77,10 @@ pub const SPEC: CommandSpec = CommandSpec {
 };
 
 pub fn run(context: &Context<'_>, input: FleetStatusInput) -> Result<CommandOutput, AppError> {
+    Ok(CommandOutput::done(read(context, input)?))
+}
+
+pub fn read(context: &Context<'_>, input: FleetStatusInput) -> Result<FleetOverview, AppError> {
     let mut status = database_from(context, &input.database)?.status()?;
     if let Some(worker) = input.worker {
         let (found, others) = status.workers.into_iter().partition(|candidate| candidate.name == worker);
@@ -87,7 +91,7 @@ pub fn run(context: &Context<'_>, input: FleetStatusInput) -> Result<CommandOutp
             return Err(FleetError::UnknownWorker { worker, known }.into());
         }
     }
-    Ok(CommandOutput::done(overview(status)))
+    Ok(overview(status))
 }
 
 fn overview(status: FleetStatus) -> FleetOverview {

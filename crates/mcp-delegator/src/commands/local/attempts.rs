@@ -6,6 +6,7 @@ use delegator_engine::{ComparedAttempt, ComparedGroup, Submission, SubmitOutcome
 use crate::commands::inputs::{self, Isolation};
 use crate::commands::local::followers::build_submission;
 use crate::commands::prelude::*;
+use crate::output::data::group::GroupData;
 use crate::spec::paging::fingerprint;
 
 /// Inputs of run and exec.
@@ -183,6 +184,15 @@ pub fn refuse_unfinished(engine: &Engine, tasks: &[Task]) -> Result<(), AppError
 
 pub fn compare(context: &Context<'_>, engine: &Engine, group: &GroupId) -> Result<ComparedGroup, AppError> {
     Ok(engine.results().compare_group(group, &variables(context))?)
+}
+
+/// A group, compared if all of its attempts have ended.
+pub fn group_data(context: &Context<'_>, engine: &Engine, group: &GroupId) -> Result<GroupData, AppError> {
+    let tasks = engine.results().group(group)?;
+    if tasks.iter().any(|task| !task.state.is_terminal()) {
+        return Ok(GroupData::of_tasks(group, &tasks));
+    }
+    Ok(GroupData::of_compared(group, &compare(context, engine, group)?))
 }
 
 /// The attempt with this number, by default the recommended one.

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 
-use crate::mcp::api::scope::Scope;
+use crate::mcp::sign_in::{Caller, CallerSession};
 use crate::output::values::UtcTime;
 
 const FILE: &str = "audit.jsonl";
@@ -21,6 +21,8 @@ pub(super) struct Audit {
 pub(super) struct AuditLine<'a> {
     pub(super) time: UtcTime,
     pub(super) scope: &'static str,
+    /// The session of a browser; none if the bearer token was sent.
+    pub(super) session: Option<String>,
     pub(super) command: String,
     /// The task or group that the path names.
     pub(super) task: Option<&'a str>,
@@ -50,8 +52,16 @@ impl Audit {
 }
 
 impl AuditLine<'_> {
-    pub(super) fn now(scope: Scope, command: String) -> AuditLine<'static> {
-        let time = UtcTime::from_ms(jiff::Timestamp::now().as_millisecond());
-        AuditLine { time, scope: scope.name(), command, task: None, request_id: None, outcome: "ok" }
+    pub(super) fn now(caller: &Caller, command: String) -> AuditLine<'static> {
+        let id = |own: &CallerSession| own.session.id.as_str().to_owned();
+        AuditLine {
+            time: UtcTime::from_ms(jiff::Timestamp::now().as_millisecond()),
+            scope: caller.scope.name(),
+            session: caller.session.as_ref().map(id),
+            command,
+            task: None,
+            request_id: None,
+            outcome: "ok",
+        }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use bytes::Bytes;
 use delegator_engine::LiveFeed;
@@ -18,8 +19,9 @@ use crate::mcp::api::audit::{Audit, AuditLine};
 use crate::mcp::api::problem::{self, ProblemDocument};
 use crate::mcp::api::routes::{self, BASE, Call, Found, Route, Target};
 use crate::mcp::api::scope::Scope;
-use crate::mcp::api::{openapi, stream};
+use crate::mcp::api::{openapi, session, stream};
 use crate::mcp::server::{Server, run_blocking};
+use crate::mcp::sign_in::{Caller, RateLimit};
 use crate::mcp::tools::server_state::{AdmittedCall, ServerState, ToolCall};
 use crate::mcp::transport::http::{Body, sends_json};
 use crate::output::outcome::CommandOutput;
@@ -32,12 +34,17 @@ const MAX_STREAMS: usize = 64;
 pub struct Api {
     server: Server,
     live: LiveFeed,
-    scope: Scope,
     audit: Audit,
+    /// Of all sessions together.
+    actions: Arc<RateLimit>,
     /// The description of the API, written for the first request.
     openapi: Arc<OnceLock<String>>,
     streams: Arc<Semaphore>,
 }
+
+/// Actions of sessions at once; then one in each interval.
+const MOST_ACTIONS: u32 = 300;
+const ACTION_INTERVAL: Duration = Duration::from_millis(200);
 
 /// What is sent to the client.
 struct Reply {
@@ -49,13 +56,14 @@ struct Reply {
 }
 
 impl Api {
-    pub fn new(server: Server, live: LiveFeed, scope: Scope, state_dir: &Path) -> Api {
+    pub fn new(server: Server, live: LiveFeed, state_dir: &Path) -> Api {
         let streams = Arc::new(Semaphore::new(MAX_STREAMS));
-        Api { server, live, scope, audit: Audit::new(state_dir), openapi: Arc::default(), streams }
+        let actions = Arc::new(RateLimit::new(MOST_ACTIONS, ACTION_INTERVAL));
+        Api { server, live, audit: Audit::new(state_dir), actions, openapi: Arc::default(), streams }
     }
 
-    /// Answers a request whose token is valid.
-    pub async fn respond(&self, head: &Parts, body: Bytes) -> Response<Body> {
+    /// Answers a request of someone who has signed in or sent the token.
+    pub async fn respond(&self, head: &Parts, body: Bytes, caller: &Caller) -> Response<Body> {
         let path = head.uri.path().strip_prefix(BASE).unwrap_or_default();
         match routes::find(&head.method, path) {
             Found::Nothing => {
@@ -73,7 +81,7 @@ impl Api {
                     .for_each(|allowed| drop(response.headers_mut().insert(header::ALLOW, allowed)));
                 response
             }
-            Found::Route { route, id } => self.follow(route, id, head, body).await,
+            Found::Route { route, id } => self.follow(route, id, (head, body), caller).await,
         }
     }
 
@@ -81,15 +89,20 @@ impl Api {
         &self,
         route: &'static Route,
         id: Option<String>,
-        head: &Parts,
-        body: Bytes,
+        (head, body): (&Parts, Bytes),
+        caller: &Caller,
     ) -> Response<Body> {
         let call = match &route.target {
+            Target::Session => {
+                let (_, body) = self.server.state.envelope(&session::call(), Ok(session::output(caller)));
+                return json(StatusCode::OK, "application/json", body);
+            }
             Target::Stream => {
                 let Ok(permit) = Arc::clone(&self.streams).try_acquire_owned() else {
                     return refusal(StatusCode::SERVICE_UNAVAILABLE, "Too many streams are open.");
                 };
-                let opened = stream::open(&self.server, &self.live, head, permit).await;
+                let opened =
+                    stream::open(&self.server, &self.live, head, (permit, caller.session.clone())).await;
                 return opened.unwrap_or_else(|error| failure(&error));
             }
             Target::OpenApi => {
@@ -102,14 +115,20 @@ impl Api {
         if is_action && !(body.is_empty() || sends_json(&head.headers)) {
             return refusal(StatusCode::UNSUPPORTED_MEDIA_TYPE, "Content-Type must be application/json.");
         }
+        if is_action && caller.session.is_some() && !self.actions.admit() {
+            return too_many("Too many actions in a short time.");
+        }
         let query = head.uri.query().map(str::to_owned);
-        let api = self.clone();
+        let (api, caller) = (self.clone(), caller.clone());
         // All of it on a blocking thread, which also ends if the client does not wait for the response.
         let reply = run_blocking(move || {
-            let reply = api.reply(route, call, id.clone(), query.as_deref(), &body);
+            let reply = match refused_scope(route, caller.scope) {
+                Some(refused) => refused,
+                None => api.reply(call, id.clone(), query.as_deref(), &body),
+            };
             if is_action {
                 let (outcome, request_id) = &reply.outcome;
-                let line = AuditLine::now(api.scope, call.spec.name());
+                let line = AuditLine::now(&caller, call.spec.name());
                 api.audit.record(&AuditLine {
                     task: id.as_deref(),
                     outcome,
@@ -124,24 +143,20 @@ impl Api {
         json(status, kind, body)
     }
 
-    fn reply(
-        &self,
-        route: &Route,
-        call: &'static Call,
-        id: Option<String>,
-        query: Option<&str>,
-        body: &[u8],
-    ) -> Reply {
-        if self.scope < route.scope {
-            let (needed, given) = (route.scope.name(), self.scope.name());
-            let text = format!("This needs the scope {needed}; the token has {given}.");
-            return Reply::failed(&AppError::new(ErrorCode::PolicyBlocked, text));
-        }
+    fn reply(&self, call: &'static Call, id: Option<String>, query: Option<&str>, body: &[u8]) -> Reply {
         match input(call, id, query, body) {
             Ok(object) => run_call(&self.server.state, call, object),
             Err(error) => Reply::failed(&error),
         }
     }
+}
+
+fn refused_scope(route: &Route, scope: Scope) -> Option<Reply> {
+    (scope < route.scope).then(|| {
+        let (needed, given) = (route.scope.name(), scope.name());
+        let text = format!("This needs the scope {needed}; the caller has {given}.");
+        Reply::failed(&AppError::new(ErrorCode::PolicyBlocked, text))
+    })
 }
 
 /// Validates and runs a command, and writes its envelope or what went wrong.
@@ -226,7 +241,7 @@ pub fn refusal(status: StatusCode, detail: &str) -> Response<Body> {
         StatusCode::NOT_FOUND => ErrorCode::NotFound,
         StatusCode::UNAUTHORIZED => ErrorCode::Unauthenticated,
         StatusCode::FORBIDDEN => ErrorCode::PolicyBlocked,
-        StatusCode::SERVICE_UNAVAILABLE => ErrorCode::ResourceShortage,
+        StatusCode::SERVICE_UNAVAILABLE | StatusCode::TOO_MANY_REQUESTS => ErrorCode::ResourceShortage,
         _ => ErrorCode::InvalidValue,
     };
     let document = ProblemDocument::of(&AppError::new(code, detail.trim_end()), None).with_status(status);
@@ -234,6 +249,13 @@ pub fn refusal(status: StatusCode, detail: &str) -> Response<Body> {
     if status == StatusCode::UNAUTHORIZED {
         response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
     }
+    response
+}
+
+/// The client may try again soon.
+pub fn too_many(detail: &str) -> Response<Body> {
+    let mut response = refusal(StatusCode::TOO_MANY_REQUESTS, detail);
+    response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("5"));
     response
 }
 

@@ -15,7 +15,8 @@ mod problem;
 pub mod queries;
 pub mod routes;
 mod scope;
+mod session;
 mod stream;
 
-pub use handler::{Api, refusal};
+pub use handler::{Api, refusal, too_many};
 pub use scope::Scope;

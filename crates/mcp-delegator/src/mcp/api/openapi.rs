@@ -6,10 +6,11 @@ use crate::mcp::api::problem::{self, ProblemDocument};
 use crate::mcp::api::queries::tasks::TaskList;
 use crate::mcp::api::routes::{self, BASE, CONFIRM, Call, Route, Target};
 use crate::mcp::api::scope::Scope;
+use crate::mcp::api::session;
 use crate::mcp::api::stream::{ChangeData, TaskEvent};
 use crate::spec::input_schema::{InputSchema, Marker, ModeSettings, PropertyType};
 use crate::spec::version::PRODUCT_VERSION;
-use crate::spec::{Surface, output_schema};
+use crate::spec::{CommandSpec, Surface, output_schema};
 
 /// Inputs of tool calls that concern their text.
 const NOT_IN_THE_API: [&str; 2] = ["format", "options"];
@@ -28,10 +29,16 @@ pub(super) fn document(modes: ModeSettings) -> Value {
             "description": "Look at tasks and act on them. Answers are the CLI envelope of the command behind the path, errors are problem documents. Scopes: read, answer (also send, answer and mark as read), write (everything).",
         },
         "servers": [{"url": "/"}],
-        "security": [{"token": []}],
+        "security": [{"token": []}, {"session": []}],
         "paths": paths,
         "components": {
-            "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
+            "securitySchemes": {
+                "token": {"type": "http", "scheme": "bearer"},
+                "session": {
+                    "type": "apiKey", "in": "cookie", "name": "mcp-delegator-PORT",
+                    "description": "The session of a browser. A POST also needs the headers Origin and X-CSRF-Token.",
+                },
+            },
             "schemas": {
                 "Problem": output_schema::<ProblemDocument>(),
                 "Snapshot": output_schema::<TaskList>(),
@@ -46,6 +53,14 @@ fn operation(route: &Route, modes: ModeSettings) -> Value {
     let mut operation = match &route.target {
         Target::Command(call) => command(route, call, modes),
         Target::Stream => stream(),
+        Target::Session => json!({
+            "operationId": "getSession",
+            "summary": session::SPEC.about,
+            "responses": {"200": {
+                "description": "The CLI envelope",
+                "content": {"application/json": {"schema": envelope(&session::SPEC)}},
+            }},
+        }),
         Target::OpenApi => json!({
             "operationId": "getOpenapi",
             "summary": "This document",
@@ -92,7 +107,7 @@ fn command(route: &Route, call: &Call, modes: ModeSettings) -> Value {
         "summary": call.spec.about,
         "responses": {"200": {
             "description": "The CLI envelope of the command",
-            "content": {"application/json": {"schema": envelope(call)}},
+            "content": {"application/json": {"schema": envelope(call.spec)}},
         }},
     });
     if is_get {
@@ -128,13 +143,13 @@ fn parameter(name: &str, about: &str, mut schema: Value, is_required: bool) -> V
 }
 
 /// The envelope of a success.
-fn envelope(call: &Call) -> Value {
+fn envelope(spec: &CommandSpec) -> Value {
     json!({
         "type": "object",
         "required": ["ok", "data", "error", "warnings", "meta"],
         "properties": {
             "ok": {"const": true},
-            "data": (call.spec.output)(),
+            "data": (spec.output)(),
             "error": {"type": "null"},
             "warnings": {"type": "array", "items": {"type": "string"}},
             "meta": {"type": "object"},

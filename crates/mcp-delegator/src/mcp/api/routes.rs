@@ -36,6 +36,8 @@ pub(super) enum Target {
     Stream,
     /// The description of the API.
     OpenApi,
+    /// Who the caller is.
+    Session,
 }
 
 pub(super) struct Call {
@@ -94,7 +96,8 @@ const CALLS: [Route; 27] = calls! {
     GET "/fleet" Read fleet::status::SPEC => fleet::status::run;
 };
 
-const OTHERS: [Route; 2] = [
+const OTHERS: [Route; 3] = [
+    Route { method: Method::GET, path: "/session", scope: Scope::Read, target: Target::Session },
     Route { method: Method::GET, path: "/stream", scope: Scope::Read, target: Target::Stream },
     Route { method: Method::GET, path: "/openapi.json", scope: Scope::Read, target: Target::OpenApi },
 ];
@@ -149,7 +152,7 @@ fn match_path(pattern: &str, path: &str) -> Option<Option<String>> {
 }
 
 /// The names and values of a query. What is not UTF-8 is refused.
-pub(super) fn query_pairs(query: Option<&str>) -> Result<Vec<(String, String)>, Problem> {
+pub fn query_pairs(query: Option<&str>) -> Result<Vec<(String, String)>, Problem> {
     let pairs = query.unwrap_or_default().split('&').filter(|pair| !pair.is_empty());
     let split = |pair: &str| {
         let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
@@ -202,34 +205,48 @@ impl Call {
         query: Vec<(String, String)>,
         body: Map<String, Value>,
     ) -> Result<Map<String, Value>, Vec<Problem>> {
-        let inputs = InputSchema::of(self.spec);
-        let (mut object, mut problems) = (body, Vec::new());
-        let mut texts: Vec<(String, Vec<String>)> = Vec::new();
-        for (name, value) in query {
-            match texts.iter_mut().find(|(known, _)| *known == name) {
-                Some((_, values)) => values.push(value),
-                None => texts.push((name, vec![value])),
-            }
-        }
-        for (name, values) in texts {
-            let name = if name == "check" { self.check.unwrap_or("check") } else { &name };
-            match inputs.get(name).map(|input| parse_value(input, values)) {
-                Some(Ok(value)) => drop(object.insert(name.to_owned(), value)),
-                Some(Err(problem)) => problems.push(problem),
-                None => problems.push(Problem::invalid(name, "is not a parameter of this path")),
-            }
-        }
+        let name = |(name, value): (String, String)| match self.check {
+            Some(check) if name == "check" => (check.to_owned(), value),
+            _ => (name, value),
+        };
+        let query = query.into_iter().map(name).collect();
+        let (mut object, mut problems) = input_of_query(self.spec, query, body);
         problems.extend(self.take_consent(&mut object));
         if let Some((name, id)) = self.id.zip(id) {
             if object.contains_key(name) {
                 problems.push(Problem::invalid(name, "is in the path already"));
             }
             let is_list = |input: &Property| input.kind == PropertyType::List;
-            let value = if inputs.get(name).is_some_and(is_list) { vec![id].into() } else { id.into() };
+            let is_list = InputSchema::of(self.spec).get(name).is_some_and(is_list);
+            let value = if is_list { vec![id].into() } else { id.into() };
             object.insert(name.to_owned(), value);
         }
         if problems.is_empty() { Ok(object) } else { Err(problems) }
     }
+}
+
+/// Adds a query to the input of a command.
+pub fn input_of_query(
+    spec: &CommandSpec,
+    query: Vec<(String, String)>,
+    mut object: Map<String, Value>,
+) -> (Map<String, Value>, Vec<Problem>) {
+    let (inputs, mut problems) = (InputSchema::of(spec), Vec::new());
+    let mut texts: Vec<(String, Vec<String>)> = Vec::new();
+    for (name, value) in query {
+        match texts.iter_mut().find(|(known, _)| *known == name) {
+            Some((_, values)) => values.push(value),
+            None => texts.push((name, vec![value])),
+        }
+    }
+    for (name, values) in texts {
+        match inputs.get(&name).map(|input| parse_value(input, values)) {
+            Some(Ok(value)) => drop(object.insert(name, value)),
+            Some(Err(problem)) => problems.push(problem),
+            None => problems.push(Problem::invalid(name, "is not a parameter of this path")),
+        }
+    }
+    (object, problems)
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use std::convert::Infallible;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context as TaskContext, Poll};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use delegator_domain::task::TaskId;
@@ -30,6 +30,7 @@ use crate::mcp::api::queries::events::NumberedEvent;
 use crate::mcp::api::queries::tasks::TaskList;
 use crate::mcp::api::routes::query_pairs;
 use crate::mcp::server::Server;
+use crate::mcp::sign_in::CallerSession;
 use crate::mcp::transport::http::Body;
 use crate::output::data::live_task::{LiveOverallData, LiveTaskData};
 use crate::output::data::task_line::Clock;
@@ -38,6 +39,8 @@ use crate::output::printer::Printer;
 const MEDIA_TYPE: &str = "text/event-stream";
 /// So that a reader and everything between notice a broken connection.
 const PING_INTERVAL: Duration = Duration::from_secs(15);
+/// How soon a revoked session reads nothing more.
+const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 /// Parts of a response that wait for their reader.
 const WAITING_PARTS: usize = 1;
 /// Events of a task that are sent in one part.
@@ -105,6 +108,9 @@ struct Subscription {
     parts: mpsc::Sender<Bytes>,
     /// One of the streams that may be open at once.
     _permit: OwnedSemaphorePermit,
+    /// `None`: the reader has the bearer token.
+    session: Option<CallerSession>,
+    last_ping: Instant,
 }
 
 #[derive(Clone)]
@@ -118,7 +124,7 @@ pub(super) async fn open(
     server: &Server,
     feed: &LiveFeed,
     head: &Parts,
-    permit: OwnedSemaphorePermit,
+    (permit, session): (OwnedSemaphorePermit, Option<CallerSession>),
 ) -> Result<Response<Body>, AppError> {
     let Request { cursor, task, from } = Request::of(head)?;
     let followed = match task {
@@ -133,7 +139,10 @@ pub(super) async fn open(
     let waker = Arc::clone(&wake);
     let live = feed.reader(cursor, Box::new(move || waker.notify_one()))?;
     let (parts, receiver) = mpsc::channel(WAITING_PARTS);
-    tokio::spawn(Subscription { server: server.clone(), live, followed, wake, parts, _permit: permit }.run());
+    let (server, last_ping) = (server.clone(), Instant::now());
+    let subscription =
+        Subscription { server, live, followed, wake, parts, _permit: permit, session, last_ping };
+    tokio::spawn(subscription.run());
     let mut response = Response::new(StreamBody(receiver).boxed());
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(MEDIA_TYPE));
@@ -178,16 +187,21 @@ impl Subscription {
                     }
                 }
             }
+            if self.session.as_ref().is_some_and(CallerSession::has_ended) {
+                return;
+            }
             if is_idle {
-                let ping = tokio::select! {
-                    () = self.wake.notified() => None,
-                    () = tokio::time::sleep(PING_INTERVAL) => Some(Bytes::from_static(b"event: ping\ndata: {}\n\n")),
+                tokio::select! {
+                    () = self.wake.notified() => {}
+                    () = tokio::time::sleep(CHECK_INTERVAL) => {}
                     () = self.parts.closed() => return,
-                };
-                if let Some(ping) = ping
-                    && self.parts.send(ping).await.is_err()
-                {
-                    return;
+                }
+                if self.last_ping.elapsed() >= PING_INTERVAL {
+                    self.last_ping = Instant::now();
+                    let ping = Bytes::from_static(b"event: ping\ndata: {}\n\n");
+                    if self.parts.send(ping).await.is_err() {
+                        return;
+                    }
                 }
             }
         }

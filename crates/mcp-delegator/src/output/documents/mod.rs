@@ -6,6 +6,7 @@ pub mod diff_text;
 pub mod document;
 pub mod error;
 pub mod github_guide;
+pub mod html;
 pub mod human;
 pub mod local_time;
 pub mod markdown;

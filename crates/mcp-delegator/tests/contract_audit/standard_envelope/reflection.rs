@@ -55,7 +55,7 @@ fn words(value: &Value) -> Vec<&str> {
 /// schema of the input.
 #[track_caller]
 fn every_input(check: fn(&Value, &str, &str, &Value)) {
-    assert_eq!(REFLECTED.commands.len(), 72);
+    assert_eq!(REFLECTED.commands.len(), 74);
     for (command, help) in REFLECTED.commands.iter().zip(&REFLECTED.helps) {
         for (name, schema) in command["input_schema"]["properties"].as_object().unwrap() {
             if !["format", "options"].contains(&name.as_str()) {

@@ -68,18 +68,23 @@ const CHUNK: usize = 500;
 const CHUNK_BYTES: usize = 1 << 20;
 
 pub fn run(context: &Context<'_>, input: LogInput) -> Result<CommandOutput, AppError> {
-    read(context, &input, str::to_owned)
+    Ok(CommandOutput::done(entries(context, &input)?))
+}
+
+pub fn entries(context: &Context<'_>, input: &LogInput) -> Result<LogList, AppError> {
+    read(context, input, str::to_owned)
 }
 
 pub fn run_timeline(context: &Context<'_>, input: LogInput) -> Result<CommandOutput, AppError> {
-    read(context, &input, |text| text.lines().next().unwrap_or_default().to_owned())
+    let first_line = |text: &str| text.lines().next().unwrap_or_default().to_owned();
+    Ok(CommandOutput::done(read(context, &input, first_line)?))
 }
 
 fn read(
     context: &Context<'_>,
     input: &LogInput,
     shown: impl Fn(&str) -> String,
-) -> Result<CommandOutput, AppError> {
+) -> Result<LogList, AppError> {
     let engine = engine(context)?;
     let id = resolve_task(&engine, &input.range.task.task_id)?;
     let task = engine.results().task(&id)?;
@@ -100,7 +105,7 @@ fn read(
         for event in range.events {
             if list.entries.len() >= limit || bytes > MAX_BYTES {
                 list.has_more = true;
-                return Ok(CommandOutput::done(list));
+                return Ok(list);
             }
             log_text.take(TaskFile::Events, &event.line, |parsed, text| {
                 let (kind, has_failed) = EntryKind::of(parsed);
@@ -115,7 +120,7 @@ fn read(
             list.next_from = from.max(event.number + 1);
         }
         if !range.has_more {
-            return Ok(CommandOutput::done(list));
+            return Ok(list);
         }
     }
 }

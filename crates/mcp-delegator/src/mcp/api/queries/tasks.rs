@@ -67,10 +67,16 @@ impl Tasks {
     }
 }
 
-pub fn run(context: &Context<'_>, input: Tasks) -> Result<CommandOutput, AppError> {
+/// The tasks of all pages.
+pub fn find(context: &Context<'_>, input: &Tasks) -> Result<TaskList, AppError> {
     let state = LiveState::now(&engine(context)?)?;
-    let TaskList { tasks, overall } = TaskList::of(&state, context);
-    let tasks: Vec<LiveTaskData> = tasks.into_iter().filter(|task| input.includes(task)).collect();
+    let mut list = TaskList::of(&state, context);
+    list.tasks.retain(|task| input.includes(task));
+    Ok(list)
+}
+
+pub fn run(context: &Context<'_>, input: Tasks) -> Result<CommandOutput, AppError> {
+    let TaskList { tasks, overall } = find(context, &input)?;
     // The list changes all the time, so a cursor is a place in the list as it is then.
     let query = json!(["tasks", input.section, input.repo, input.agent, input.label, input.q]);
     let (tasks, page) = paginate(tasks, &input.paging, &query)?;

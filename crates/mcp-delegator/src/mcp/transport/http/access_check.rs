@@ -1,16 +1,21 @@
-//! The access check of every request, before its body is read: host, origin, token, media types.
+//! The access check of every request, before its body is read: host, origin, token or session, media types.
 //!
 //! `Host` and the request target must name this server, or a web page could reach it through a DNS name that
 //! resolves here (DNS rebinding). `Origin` must be absent, as in MCP clients, or our own; web pages send
-//! theirs. Then the token and the media types are checked.
+//! theirs. Then the token or the session, and the media types are checked.
+//!
+//! A browser sends its session with every request to this server, whichever page caused it. So a request that is no
+//! `GET` counts only with an `Origin`, which is ours then, and with a token that only our own pages can read.
 
 use std::net::{IpAddr, SocketAddr};
 
-use http::uri::Authority;
+use http::uri::{Authority, Scheme};
 use http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header};
 
 use crate::error::{AppError, ErrorCode};
-use crate::mcp::api::routes::serves;
+use crate::mcp::api::{self, Scope};
+use crate::mcp::pages::paths;
+use crate::mcp::sign_in::{Caller, SessionCookie, Sessions};
 use crate::mcp::transport::http::responses::PlainResponse;
 use crate::mcp::transport::http::token::Token;
 
@@ -18,23 +23,49 @@ pub(super) const ENDPOINT: &str = "/mcp";
 const HEALTH: &str = "/healthz";
 const JSON: &str = "application/json";
 const EVENT_STREAM: &str = "text/event-stream";
+const CSRF_TOKEN: &str = "x-csrf-token";
 
 #[derive(Debug)]
 pub(super) struct Gate {
-    hosts: Vec<String>,
+    /// The names of this server, each with the scheme of its own web pages.
+    hosts: Vec<(String, Scheme)>,
     /// A server that listens on all addresses accepts each of them as host. DNS rebinding needs a name, not
     /// an address.
     allows_any_address: bool,
+    scheme: Scheme,
     token: Token,
+    /// What the token permits, and each session at most.
+    scope: Scope,
+    /// `None`: no browser can sign in.
+    sign_in: Option<(Sessions, SessionCookie)>,
+}
+
+/// A request that is forwarded.
+#[derive(Debug, Clone)]
+pub(super) enum Admission {
+    Caller(Caller),
+    /// It may see nothing but the way to sign in.
+    SignedOut,
 }
 
 impl Gate {
-    pub(super) fn new(address: IpAddr, token: Token) -> Gate {
+    pub(super) fn new(address: IpAddr, scheme: Scheme, token: Token, scope: Scope) -> Gate {
         let mut hosts = vec!["localhost".to_owned(), "127.0.0.1".to_owned(), "::1".to_owned()];
         if !address.is_unspecified() {
             hosts.push(address.to_string());
         }
-        Gate { hosts, allows_any_address: address.is_unspecified(), token }
+        let hosts = hosts.into_iter().map(|host| (host, scheme.clone())).collect();
+        Gate { hosts, allows_any_address: address.is_unspecified(), scheme, token, scope, sign_in: None }
+    }
+
+    pub(super) fn with_sign_in(self, sessions: Sessions, cookie: SessionCookie) -> Gate {
+        Gate { sign_in: Some((sessions, cookie)), ..self }
+    }
+
+    /// Also accepts the name and scheme of a proxy.
+    pub(super) fn with_public_name(mut self, host: &str, scheme: Scheme) -> Gate {
+        self.hosts.push((host.to_owned(), scheme));
+        self
     }
 
     /// The error is the response to a request that is not forwarded.
@@ -43,25 +74,49 @@ impl Gate {
         method: &Method,
         target: &Uri,
         headers: &HeaderMap,
-    ) -> Result<(), PlainResponse> {
-        let respond = |status, text| Err(PlainResponse::new(status, text));
-        if !self.is_host_allowed(target, headers) {
-            return respond(StatusCode::FORBIDDEN, "The Host header does not name this server.\n");
+    ) -> Result<Admission, PlainResponse> {
+        let refuse = |status, text| Err(PlainResponse::new(status, text));
+        let Some(scheme) = self.scheme_of(target, headers) else {
+            return refuse(StatusCode::FORBIDDEN, "The Host header does not name this server.\n");
+        };
+        if !is_origin_allowed(headers, &scheme) {
+            return refuse(StatusCode::FORBIDDEN, "Requests from web pages are refused.\n");
         }
-        if !is_origin_allowed(headers) {
-            return respond(StatusCode::FORBIDDEN, "Requests from web pages are refused.\n");
-        }
-        match target.path() {
-            HEALTH if method == Method::GET || method == Method::HEAD => respond(StatusCode::OK, "ok\n"),
-            path if path != ENDPOINT && !serves(path) => {
-                respond(StatusCode::NOT_FOUND, "Not found. The endpoints are /mcp and /api/v1.\n")
+        let path = target.path();
+        let (is_api, is_page) = (api::routes::serves(path), self.sign_in.is_some() && paths::serves(path));
+        match path {
+            HEALTH if method == Method::GET || method == Method::HEAD => refuse(StatusCode::OK, "ok\n"),
+            _ if path != ENDPOINT && !is_api && !is_page => {
+                refuse(StatusCode::NOT_FOUND, "Not found. The endpoints are /mcp and /api/v1.\n")
             }
-            _ if !self.has_valid_token(headers) => {
-                respond(StatusCode::UNAUTHORIZED, "The bearer token is missing or wrong.\n")
+            _ if headers.contains_key(header::AUTHORIZATION) || path == ENDPOINT => {
+                if !self.has_valid_token(headers) {
+                    return refuse(StatusCode::UNAUTHORIZED, "The bearer token is missing or wrong.\n");
+                }
+                if path == ENDPOINT {
+                    check_media_types(method, headers)?;
+                }
+                Ok(Admission::Caller(Caller::with_token(self.scope)))
             }
-            ENDPOINT => check_media_types(method, headers),
-            _ => Ok(()),
+            _ => match self.session(headers)? {
+                Some(caller) => {
+                    check_write(&caller, method, headers)?;
+                    Ok(Admission::Caller(caller))
+                }
+                None if is_page => Ok(Admission::SignedOut),
+                None => refuse(StatusCode::UNAUTHORIZED, "The bearer token is missing or wrong.\n"),
+            },
         }
+    }
+
+    fn session(&self, headers: &HeaderMap) -> Result<Option<Caller>, PlainResponse> {
+        let Some((sessions, cookie)) = &self.sign_in else { return Ok(None) };
+        let Some(secret) = cookie.find(headers) else { return Ok(None) };
+        let session = sessions.find(secret).map_err(|error| {
+            tracing::error!(%error, "could not read a session");
+            PlainResponse::new(StatusCode::INTERNAL_SERVER_ERROR, "The session could not be read.\n")
+        })?;
+        Ok(session.map(|session| Caller::with_session(sessions, session, secret, self.scope)))
     }
 
     /// Exactly one token: with several it is undefined which one counts.
@@ -71,28 +126,43 @@ impl Gate {
         self.token.admits(value.as_bytes())
     }
 
-    /// The request target may also name a host; proxies use that one instead of `Host`.
-    fn is_host_allowed(&self, target: &Uri, headers: &HeaderMap) -> bool {
+    /// The scheme of the web pages of the host that the request names; `None` if that is not this server. The request
+    /// target may also name a host; proxies use that one instead of `Host`.
+    fn scheme_of(&self, target: &Uri, headers: &HeaderMap) -> Option<Scheme> {
         let mut given = headers.get_all(header::HOST).iter();
-        let (Some(host), None) = (given.next(), given.next()) else { return false };
-        let Ok(host) = Authority::try_from(host.as_bytes()) else { return false };
-        self.is_allowed_authority(&host)
-            && target.authority().is_none_or(|target| self.is_allowed_authority(target))
+        let (Some(host), None) = (given.next(), given.next()) else { return None };
+        let scheme = self.scheme_of_authority(&Authority::try_from(host.as_bytes()).ok()?)?;
+        target.authority().is_none_or(|target| self.scheme_of_authority(target).is_some()).then_some(scheme)
     }
 
-    fn is_allowed_authority(&self, authority: &Authority) -> bool {
+    fn scheme_of_authority(&self, authority: &Authority) -> Option<Scheme> {
         let name = authority.host();
         let name = name.strip_prefix('[').and_then(|name| name.strip_suffix(']')).unwrap_or(name);
-        self.hosts.iter().any(|known| known.eq_ignore_ascii_case(name))
-            || (self.allows_any_address && name.parse::<IpAddr>().is_ok())
+        let known = self.hosts.iter().find(|(known, _)| known.eq_ignore_ascii_case(name));
+        let is_address = || self.allows_any_address && name.parse::<IpAddr>().is_ok();
+        known.map(|(_, scheme)| scheme.clone()).or_else(|| is_address().then(|| self.scheme.clone()))
     }
 }
 
 /// Whether every `Origin` is this server's own. Strict, so that rmcp's own check is not needed.
-fn is_origin_allowed(headers: &HeaderMap) -> bool {
+fn is_origin_allowed(headers: &HeaderMap, scheme: &Scheme) -> bool {
     let host = headers.get(header::HOST).map(|host| host.as_bytes()).unwrap_or_default();
-    let mut origins = headers.get_all(header::ORIGIN).iter();
-    origins.all(|origin| origin.as_bytes().strip_prefix(b"http://") == Some(host))
+    let own = [scheme.as_str().as_bytes(), b"://", host].concat();
+    headers.get_all(header::ORIGIN).iter().all(|origin| origin.as_bytes() == own)
+}
+
+/// What changes something must come from our own pages.
+fn check_write(caller: &Caller, method: &Method, headers: &HeaderMap) -> Result<(), PlainResponse> {
+    let Some(session) = caller.session.as_ref().filter(|_| !method.is_safe()) else { return Ok(()) };
+    let refuse = |text| Err(PlainResponse::new(StatusCode::FORBIDDEN, text));
+    if !headers.contains_key(header::ORIGIN) {
+        return refuse("A request of a session that changes something needs an Origin.\n");
+    }
+    let mut given = headers.get_all(CSRF_TOKEN).iter();
+    match (given.next(), given.next()) {
+        (Some(token), None) if token.as_bytes() == session.csrf_token.as_bytes() => Ok(()),
+        _ => refuse("The X-CSRF-Token is missing or wrong; GET /api/v1/session returns it.\n"),
+    }
 }
 
 fn check_media_types(method: &Method, headers: &HeaderMap) -> Result<(), PlainResponse> {
@@ -179,12 +249,16 @@ pub fn parse_address(given: &str, has_token_file: bool) -> Result<SocketAddr, Ap
 mod tests {
     use super::*;
 
+    fn gate_at(address: &str, token: Token) -> Gate {
+        Gate::new(address.parse().unwrap(), Scheme::HTTP, token, Scope::Write)
+    }
+
     fn gate() -> (Gate, String) {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("token");
         let token = Token::load_or_create(&path).unwrap();
         let header = format!("Bearer {}", std::fs::read_to_string(&path).unwrap().trim());
-        (Gate::new("127.0.0.1".parse().unwrap(), token), header)
+        (gate_at("127.0.0.1", token), header)
     }
 
     fn status_of(gate: &Gate, target: &str, headers: &[(&str, &str)]) -> u16 {
@@ -194,7 +268,7 @@ mod tests {
             map.append(header::HeaderName::from_bytes(name.as_bytes()).unwrap(), value.parse().unwrap());
         }
         let checked = gate.check(&Method::GET, &target.parse().unwrap(), &map);
-        checked.map_or_else(|response| response.status.as_u16(), |()| 200)
+        checked.map_or_else(|response| response.status.as_u16(), |_| 200)
     }
 
     #[test]
@@ -246,7 +320,7 @@ mod tests {
             ("::1", "[::1]:7777", "[::2]:7777"),
         ] {
             let (gate, token) = gate();
-            let gate = Gate::new(address.parse().unwrap(), gate.token);
+            let gate = gate_at(address, gate.token);
             let known = ("authorization", token.as_str());
             assert_eq!(status_of(&gate, "/mcp", &[("host", host), known]), 200, "{host}");
             assert_eq!(status_of(&gate, "/mcp", &[("host", others), known]), 403, "{others}");

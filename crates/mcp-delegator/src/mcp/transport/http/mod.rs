@@ -1,7 +1,8 @@
-//! The server over streamable HTTP, for clients on the same machine.
+//! The server over HTTP: MCP, the API and the pages of the dashboard, for clients on the same machine.
 //!
 //! ```text
-//! accept ▸ connections ▸ serve_connection ▸ gate ▸ body_reader ▸ protocol_version ▸ rmcp ▸ sessions
+//!                                                        ┌ api, pages
+//! accept (▸ TLS) ▸ connections ▸ serve_connection ▸ gate ┴ body_reader ▸ protocol_version ▸ rmcp ▸ sessions
 //! ```
 //!
 //! All clients share one process, and any of them may be slow, greedy or hostile. So every resource that a
@@ -19,6 +20,7 @@ mod responses;
 mod session_store;
 mod session_table;
 mod sessions;
+mod tls;
 pub mod token;
 
 use std::convert::Infallible;
@@ -28,6 +30,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::request::Parts;
+use http::uri::Scheme;
 use http::{Method, StatusCode};
 use http_body_util::Full;
 use hyper::body::Incoming;
@@ -36,16 +39,19 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use rmcp::ServerHandler;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
 use rustix::process::{Resource, getrlimit};
-use tokio::io::AsyncWriteExt;
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_io_timeout::TimeoutWriter;
+use tokio_rustls::TlsAcceptor;
 
 use crate::error::{AppError, io_error};
-use crate::mcp::api::{self, Api};
+use crate::mcp::api::{self, Api, Scope};
+use crate::mcp::pages::{Pages, paths};
+use crate::mcp::server::Server;
+use crate::mcp::sign_in::{SessionCookie, Sessions as BrowserSessions};
 use crate::mcp::transport::decode::{DecodedMessage, decode_body};
 use crate::mcp::transport::http::token::Token;
-use crate::output::screen::Screen;
-use access_check::{ENDPOINT, Gate};
+use access_check::{Admission, Gate};
 pub use access_check::{parse_address, sends_json};
 use body_reader::BodyReader;
 use bounds::Bounds;
@@ -54,6 +60,7 @@ use connections::{Connection, Connections};
 pub use responses::Body;
 use responses::{PlainResponse, protocol_error};
 use sessions::Sessions;
+pub use tls::load as load_tls;
 
 const SESSION: &str = "mcp-session-id";
 const HEADER_BYTES: usize = 64 << 10;
@@ -65,32 +72,70 @@ const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(50);
 type Service<S> = StreamableHttpService<S, Sessions>;
 
 struct HttpServer<S> {
-    api: Option<Api>,
+    faces: Option<Faces>,
     gate: Gate,
     connections: Connections,
     body_reader: BodyReader,
     sessions: Arc<Sessions>,
     service: Service<S>,
+    tls: Option<TlsAcceptor>,
     bounds: Bounds,
 }
 
-pub fn serve(
-    server: impl ServerHandler + Clone,
+/// What is served beside MCP.
+struct Faces {
     api: Api,
-    address: SocketAddr,
-    token: Token,
+    pages: Pages,
+}
+
+/// How a server is reached.
+#[expect(missing_debug_implementations, reason = "the acceptor has none")]
+pub struct Listen {
+    pub address: SocketAddr,
+    pub token: Token,
+    pub scope: Scope,
+    pub tls: Option<TlsAcceptor>,
+    /// The name under which a proxy serves it, and its scheme.
+    pub public_name: Option<(String, Scheme)>,
+}
+
+/// Serves until the process ends. `on_listening` gets the address with the port that was chosen.
+pub fn serve(
+    handler: impl ServerHandler + Clone,
+    (server, api): (Server, Api),
+    browsers: &BrowserSessions,
+    listen: Listen,
     is_in_task: IsInTask,
-    screen: Screen<'_>,
+    on_listening: impl FnOnce(SocketAddr) -> Result<(), AppError>,
 ) -> Result<(), AppError> {
     crate::mcp::runtime()?.block_on(async move {
-        let binding = TcpListener::bind(address).await;
-        let listener = binding.map_err(|error| io_error(&format!("Listening on {address}"), &error))?;
+        let Listen { address, token, scope, tls, public_name } = listen;
+        let listener = TcpListener::bind(address).await.map_err(|error| listen_error(address, &error))?;
         let address = listener.local_addr().map_err(|error| io_error("Listening", &error))?;
-        screen.announce_always(&format!("Serving on http://{address}{ENDPOINT}"));
         let bounds = Bounds::default().limited_by_open_files(getrlimit(Resource::Nofile).current);
-        let server = HttpServer::new(server, Gate::new(address.ip(), token), is_in_task, bounds);
-        accept(listener, HttpServer { api: Some(api), ..server }).await
+        let scheme = if tls.is_some() { Scheme::HTTPS } else { Scheme::HTTP };
+        let is_secure = public_name.as_ref().map_or(&scheme, |(_, scheme)| scheme) == &Scheme::HTTPS;
+        let cookie = SessionCookie::new(address.port(), is_secure);
+        let mut gate =
+            Gate::new(address.ip(), scheme, token, scope).with_sign_in(browsers.clone(), cookie.clone());
+        if let Some((name, scheme)) = public_name {
+            gate = gate.with_public_name(&name, scheme);
+        }
+        let pages = Pages::new(server, browsers.clone(), cookie);
+        on_listening(address)?;
+        let own = HttpServer::new(handler, gate, is_in_task, bounds);
+        accept(listener, HttpServer { faces: Some(Faces { api, pages }), tls, ..own }).await
     })
+}
+
+fn listen_error(address: SocketAddr, error: &std::io::Error) -> AppError {
+    let failed = io_error(&format!("Listening on {address}"), error);
+    match error.kind() {
+        std::io::ErrorKind::AddrInUse => {
+            failed.suggest("Another program uses this port. Choose another one, or 0 for any that is free.")
+        }
+        _ => failed,
+    }
 }
 
 async fn accept<S: ServerHandler>(listener: TcpListener, server: HttpServer<S>) -> Result<(), AppError> {
@@ -108,7 +153,7 @@ async fn accept<S: ServerHandler>(listener: TcpListener, server: HttpServer<S>) 
         let connection = server.connections.add(&stream).await;
         tokio::spawn(async move {
             tokio::select! {
-                () = Arc::clone(&server).serve_connection(stream, &connection) => {}
+                () = Arc::clone(&server).serve_stream(stream, &connection) => {}
                 () = connection.evicted.notified() => {}
             }
             server.connections.remove(&connection);
@@ -133,12 +178,27 @@ impl<S: ServerHandler> HttpServer<S> {
         let service = Service::new(move || Ok(server.clone()), Arc::clone(&sessions), config);
         let connections = Connections::new(bounds.connections, is_in_task);
         let body_reader = BodyReader::new(&bounds);
-        HttpServer { api: None, gate, connections, body_reader, sessions, service, bounds }
+        HttpServer { faces: None, gate, connections, body_reader, sessions, service, tls: None, bounds }
     }
 
-    async fn serve_connection(self: Arc<Self>, stream: TcpStream, connection: &Arc<Connection>) {
+    async fn serve_stream(self: Arc<Self>, stream: TcpStream, connection: &Arc<Connection>) {
         // Messages are written completely at once; Nagle's algorithm would only delay them.
         let _ = stream.set_nodelay(true);
+        let Some(acceptor) = self.tls.clone() else {
+            return self.serve_connection(stream, connection).await;
+        };
+        match tokio::time::timeout(self.bounds.header_timeout, acceptor.accept(stream)).await {
+            Ok(Ok(stream)) => self.serve_connection(stream, connection).await,
+            Ok(Err(error)) => tracing::debug!(%error, "a connection did not begin with TLS"),
+            Err(_) => {}
+        }
+    }
+
+    async fn serve_connection(
+        self: Arc<Self>,
+        stream: impl AsyncRead + AsyncWrite + Send + 'static,
+        connection: &Arc<Connection>,
+    ) {
         let (server, accepted) = (Arc::clone(&self), Arc::clone(connection));
         let respond = service_fn(move |request| {
             let (server, accepted) = (Arc::clone(&server), Arc::clone(&accepted));
@@ -180,12 +240,27 @@ impl<S: ServerHandler> HttpServer<S> {
         request: http::Request<Incoming>,
     ) -> Result<http::Response<Body>, PlainResponse> {
         // The body of a refused request is not read.
-        self.gate.check(request.method(), request.uri(), request.headers())?;
-        self.connections.authorise(connection).await?;
+        let admission = self.gate.check(request.method(), request.uri(), request.headers())?;
         let (mut head, body) = request.into_parts();
+        if let Some(faces) = self.faces.as_ref().filter(|_| paths::serves(head.uri.path())) {
+            // A code authorises like a token, so its sender is checked in the same way.
+            let is_in_task = || async { self.connections.authorise(connection).await.is_err() };
+            if let Some(response) = faces.pages.sign_in(&head, is_in_task).await {
+                return Ok(response);
+            }
+            let Admission::Caller(caller) = admission else {
+                return Ok(faces.pages.respond_signed_out(&head));
+            };
+            self.connections.authorise(connection).await?;
+            return Ok(faces.pages.respond(&head, caller).await);
+        }
+        let Admission::Caller(caller) = admission else {
+            return Err(PlainResponse::new(StatusCode::UNAUTHORIZED, "Sign in first.\n"));
+        };
+        self.connections.authorise(connection).await?;
         let body = self.body_reader.read(body).await?;
-        if let Some(api) = self.api.as_ref().filter(|_| api::routes::serves(head.uri.path())) {
-            return Ok(api.respond(&head, body).await);
+        if let Some(faces) = self.faces.as_ref().filter(|_| api::routes::serves(head.uri.path())) {
+            return Ok(faces.api.respond(&head, body, &caller).await);
         }
         access_check::normalize_media_types(&mut head.headers);
         if head.method == Method::DELETE {

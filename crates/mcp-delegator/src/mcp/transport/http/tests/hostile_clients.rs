@@ -123,8 +123,16 @@ impl Server {
             let runtime = crate::mcp::runtime().unwrap();
             runtime.block_on(async {
                 let listener = TcpListener::from_std(listener).unwrap();
-                accept(listener, HttpServer::new(handler, Gate::new(address.ip(), token), is_in_task, bounds))
-                    .await
+                accept(
+                    listener,
+                    HttpServer::new(
+                        handler,
+                        Gate::new(address.ip(), Scheme::HTTP, token, Scope::Write),
+                        is_in_task,
+                        bounds,
+                    ),
+                )
+                .await
             })
         });
         Server { port: address.port(), token: text, blocked_calls, calls_without_listener, release }

@@ -1,0 +1,148 @@
+//! The pages of the dashboard: HTML from the same typed data as every other face of a command.
+//!
+//! ```text
+//! gate ▸ sign_in (a link with a code) ┐
+//!        routes (path ▸ page) ▸ input ▸ query of a command ▸ template ▸ layout ▸ compression
+//! ```
+//!
+//! A page can be read without its script. The script follows the stream of the API, requests the main part of the page
+//! again when something in it has changed, and sends actions to the API. No page changes anything, except that the
+//! result of a task that it shows whole counts as read.
+
+mod assets;
+mod attempts;
+mod change_check;
+mod chart;
+mod comparison;
+mod diff;
+mod diff_lines;
+mod fleet;
+mod forms;
+mod history;
+mod layout;
+mod log;
+mod new_task;
+pub mod paths;
+mod question;
+mod request;
+mod response;
+mod routes;
+mod signed_out;
+mod task;
+mod task_list;
+mod task_row;
+mod usage;
+mod view;
+mod word_diff;
+
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::request::Parts;
+use http::{HeaderValue, Method, Response, StatusCode, header};
+
+use crate::error::AppError;
+use crate::mcp::api::too_many;
+use crate::mcp::pages::request::PageRequest;
+use crate::mcp::server::Server;
+use crate::mcp::sign_in::{Caller, RateLimit, SessionCookie, Sessions};
+use crate::mcp::transport::http::Body;
+
+/// Links with a wrong code at once; then one in each interval.
+const MOST_WRONG_CODES: u32 = 10;
+const WRONG_CODE_INTERVAL: Duration = Duration::from_secs(6);
+
+#[derive(Debug)]
+pub struct Pages {
+    server: Server,
+    sessions: Sessions,
+    cookie: SessionCookie,
+    wrong_codes: Arc<RateLimit>,
+}
+
+impl Pages {
+    pub fn new(server: Server, sessions: Sessions, cookie: SessionCookie) -> Pages {
+        let wrong_codes = Arc::new(RateLimit::new(MOST_WRONG_CODES, WRONG_CODE_INTERVAL));
+        Pages { server, sessions, cookie, wrong_codes }
+    }
+
+    /// Answers a link with a code; `None` if the request is another one. The code is used up, and whether a session
+    /// begins is decided by it alone: a cookie that came with the request has no influence.
+    pub async fn sign_in<F: Future<Output = bool>>(
+        &self,
+        head: &Parts,
+        is_in_task: impl FnOnce() -> F,
+    ) -> Option<Response<Body>> {
+        let (code, target) = signed_out::link_of(head)?;
+        // A browser that only prepares the page must not use up the code.
+        let purpose = head.headers.get("sec-purpose").and_then(|value| value.to_str().ok());
+        if head.method != Method::GET || purpose.is_some_and(|purpose| purpose.contains("prefetch")) {
+            return Some(response::plain(StatusCode::METHOD_NOT_ALLOWED, "Open this link in a browser.\n"));
+        }
+        let taken = match self.sessions.take_code(&code) {
+            Ok(taken) => taken,
+            Err(error) => return Some(self.broken(&error)),
+        };
+        let Some(scope) = taken else {
+            if !self.wrong_codes.admit() {
+                return Some(too_many("Too many links that are not valid."));
+            }
+            return Some(signed_out::expired(head));
+        };
+        if is_in_task().await {
+            let text = "This client belongs to a task, or its process cannot be identified. Tasks cannot use this server.\n";
+            return Some(response::plain(StatusCode::FORBIDDEN, text));
+        }
+        let device = head.headers.get(header::USER_AGENT).and_then(|value| value.to_str().ok());
+        let begun = self.sessions.begin(scope, device.unwrap_or("unknown"));
+        Some(match begun {
+            Ok(secret) => signed_out::redirect(&target, self.cookie.set(secret.expose())),
+            Err(error) => self.broken(&error),
+        })
+    }
+
+    fn broken(&self, error: &std::io::Error) -> Response<Body> {
+        tracing::error!(%error, "could not begin a session");
+        response::plain(StatusCode::INTERNAL_SERVER_ERROR, "The session could not be stored.\n")
+    }
+
+    /// What someone without a session gets: files without data, or the way to sign in.
+    pub fn respond_signed_out(&self, head: &Parts) -> Response<Body> {
+        assets::find(head).unwrap_or_else(|| signed_out::page(head))
+    }
+
+    pub async fn respond(&self, head: &Parts, caller: Caller) -> Response<Body> {
+        if let Some(asset) = assets::find(head) {
+            return asset;
+        }
+        if head.method != Method::GET && head.method != Method::HEAD {
+            return response::plain(StatusCode::METHOD_NOT_ALLOWED, "Pages are only read.\n");
+        }
+        let own_secret = self.cookie.find(&head.headers).map(str::to_owned);
+        let request = match PageRequest::of(head, caller) {
+            Ok(request) => Arc::new(request),
+            Err(problem) => {
+                return response::plain(StatusCode::BAD_REQUEST, &format!("{}\n", problem.message));
+            }
+        };
+        let (state, asked) = (Arc::clone(&self.server.state), Arc::clone(&request));
+        let written = crate::mcp::server::run_blocking(move || Ok(routes::write(&state, &asked))).await;
+        let (status, html) = written.unwrap_or_else(|error: AppError| {
+            (
+                StatusCode::INTERNAL_SERVER_ERROR,
+                format!("<p>{}</p>", maud::html! { (error.message) }.into_string()),
+            )
+        });
+        let mut response = response::html(status, html, head);
+        // The cookie lasts as long as its session, which this request has prolonged.
+        let cookie = own_secret.filter(|_| !request.is_fragment).and_then(|secret| self.cookie.set(&secret));
+        if let Some(cookie) = cookie {
+            response.headers_mut().insert(header::SET_COOKIE, cookie);
+        }
+        if request.is_fragment {
+            response.headers_mut().insert(header::VARY, HeaderValue::from_static("x-fragment"));
+        }
+        response
+    }
+}

@@ -1,0 +1,88 @@
+//! The form that starts a task.
+
+use delegator_domain::task::Mode;
+use maud::{Markup, html};
+
+use crate::commands::prelude::*;
+use crate::mcp::api::queries::tasks;
+use crate::mcp::pages::layout::{Live, Page};
+use crate::mcp::pages::view::View;
+use crate::spec::paging::Paging;
+
+pub(super) fn page(view: &View<'_>) -> Result<Page, AppError> {
+    if !view.may_write() {
+        let message = "This session may not start tasks.";
+        return Err(AppError::new(ErrorCode::PolicyBlocked, message));
+    }
+    let every = tasks::Tasks {
+        section: None,
+        repo: None,
+        agent: None,
+        label: BTreeMap::new(),
+        q: None,
+        paging: Paging { limit: None, cursor: None },
+    };
+    let mut directories: Vec<String> =
+        tasks::find(view.context, &every)?.tasks.into_iter().map(|task| task.task.working_dir).collect();
+    directories.sort();
+    directories.dedup();
+    let main = html! {
+        h1 { "New task" }
+        form class="new" data-action="/api/v1/tasks" data-open {
+            label { "What should the agent do?" textarea name="task" rows="6" required maxlength="100000" data-draft="new-task" {} }
+            (place(view, &directories))
+            (agent(view))
+            (check_and_chain())
+            button { "Start" }
+        }
+    };
+    Ok(Page { title: "New task".to_owned(), live: Live::Nothing, main })
+}
+
+fn place(view: &View<'_>, directories: &[String]) -> Markup {
+    let given = view.request.value("dir").unwrap_or_else(|| directories.first().map_or("", String::as_str));
+    html! {
+        label {
+            "Directory"
+            input name="working_dir" list="directories" required maxlength="4096" placeholder="/home/me/project" value=(view.text(given));
+        }
+        datalist id="directories" { @for dir in directories { option value=(view.text(dir)); } }
+        label {
+            "Where the agent works"
+            select name="isolation" {
+                option value="worktree" { "in a worktree of its own; you decide afterwards" }
+                option value="none" { "in the directory itself" }
+            }
+        }
+    }
+}
+
+fn agent(view: &View<'_>) -> Markup {
+    let settings = &view.context.config.settings;
+    let modes = Mode::ALL.into_iter().filter(|mode| *mode <= settings.max_mode);
+    html! {
+        label {
+            "Agent"
+            select name="agent" {
+                option value="" { "the default" }
+                @for agent in view.context.config.agent_names() { option value=(agent) { (agent) } }
+            }
+        }
+        label { "Model" input name="model" maxlength="128" placeholder="the default of the agent"; }
+        label {
+            "Mode"
+            select name="mode" {
+                @for mode in modes { option value=(mode.name()) selected[mode == Mode::WorkspaceWrite] { (mode.name()) } }
+            }
+        }
+        label { "Attempts" input type="number" name="attempts" min="1" max="4" value="1" data-kind="number"; }
+    }
+}
+
+fn check_and_chain() -> Markup {
+    html! {
+        label { "Verify command" input name="verify" placeholder="make test"; }
+        label { "Afterwards, if it succeeds" textarea name="on_success" rows="2" data-draft="new-task-success" {} }
+        label { "Afterwards, if it fails or is not verified" textarea name="on_failure" rows="2" data-draft="new-task-failure" {} }
+    }
+}

@@ -1,0 +1,392 @@
+//! One task: what its agent claims and what was observed, its question, and what can be done with it.
+
+use delegator_domain::task::Mode;
+use delegator_engine::{Snapshot, TaskFiles};
+use delegator_transcript::{PlanStep, Report};
+use maud::{Markup, html};
+
+use crate::commands::prelude::*;
+use crate::commands::show::{ShownTask, shown_task};
+use crate::mcp::pages::chart;
+use crate::mcp::pages::layout::{Live, Page};
+use crate::mcp::pages::question::question;
+use crate::mcp::pages::view::{View, copyable, lines};
+use crate::output::data::conversation::QuestionData;
+use crate::output::data::notification::append_notifications;
+use crate::output::data::task::TaskResult;
+use crate::output::data::verification::{TestResults, VerificationData};
+use crate::output::data::warnings;
+
+/// Files that a cell names.
+const MAX_FILES: usize = 30;
+
+pub(super) struct TaskData<'a> {
+    pub(super) task: &'a Task,
+    pub(super) files: &'a TaskFiles,
+    shown: &'a ShownTask,
+}
+
+impl TaskData<'_> {
+    fn result(&self) -> Option<&TaskResult> {
+        self.shown.result.as_ref()
+    }
+
+    fn report(&self) -> Option<&Report> {
+        self.files.record.as_ref().map(|record| &record.report)
+    }
+
+    fn snapshot(&self) -> Option<&Snapshot> {
+        self.files.snapshot.as_ref().filter(|_| !self.task.state.is_terminal())
+    }
+
+    fn has_changes(&self) -> bool {
+        self.result().is_some_and(|result| {
+            let report = &result.report;
+            report.metadata.file_operations.may_have_changes(report.git.as_ref())
+        })
+    }
+}
+
+pub(super) fn page(view: &View<'_>, given: &TaskRef) -> Result<Page, AppError> {
+    let engine = engine(view.context)?;
+    let task = engine.results().task(&resolve_task(&engine, given)?)?;
+    let files = engine.results().files(&task.id)?;
+    let shown = shown_task(view.context, &engine, &task, &files)?;
+    if task.state.is_terminal() && view.may_answer() {
+        mark_read(&engine, &task.id);
+    }
+    let data = TaskData { task: &task, files: &files, shown: &shown };
+    let questions: Vec<QuestionData> = files.open_questions.iter().map(Into::into).collect();
+    let main = html! {
+        (header(view, &task, "overview"))
+        @for open in &questions { (question(view, task.id.as_str(), open)) }
+        @for warning in warnings::for_task(&task, &files) { p class="problem" { (view.text(&warning.message)) } }
+        (activity(view, &data))
+        (evidence(view, &data))
+        (actions(view, &data))
+        (messages(view, &data))
+        (plan(view, &data))
+        (details(view, &data))
+        @if let Some(usage) = data.report().and_then(|report| report.usage.as_ref()) { (chart::tokens(usage.own)) }
+    };
+    let title = if questions.is_empty() {
+        view.text(&task.title)
+    } else {
+        format!("Waiting: {}", view.text(&task.title))
+    };
+    Ok(Page { title, live: Live::Tasks(vec![task.id.to_string()]), main })
+}
+
+/// Title, state and the pages of a task.
+pub(super) fn header(view: &View<'_>, task: &Task, here: &str) -> Markup {
+    let base = format!("/ui/tasks/{}", task.id);
+    let pages = [("overview", "Overview", ""), ("diff", "Changes", "/diff"), ("log", "Log", "/log")];
+    html! {
+        p class="path" {
+            a href="/" { "Tasks" }
+            @if let Some(member) = &task.group {
+                " › " a href=(format!("/ui/groups/{}", member.group)) { "Attempt " (member.attempt) " of a group" }
+            }
+            @if let Some(follows) = &task.follows {
+                " › " a href=(format!("/ui/tasks/{}", follows.task)) { "follows " (follows.task.as_str()) }
+            }
+        }
+        h1 { (view.text(&task.title)) }
+        p class="facts" {
+            span class=(format!("badge {}", task.state.public_name())) { (end_words(task)) }
+            span { (view.text(&task.agent)) @if let Some(model) = &task.model { " (" (view.text(model)) ")" } }
+            span { (task.mode.name()) }
+            span { "submitted " (view.time(&UtcTime::from_ms(task.created_at_ms))) }
+            (copyable(task.id.as_str(), "the task id"))
+        }
+        nav class="tabs" aria-label="Pages of the task" {
+            @for (name, text, path) in pages {
+                a href=(format!("{base}{path}")) aria-current=[(name == here).then_some("page")] { (text) }
+            }
+        }
+    }
+}
+
+fn end_words(task: &Task) -> String {
+    crate::output::data::stored_task::end_name(task).replace('_', " ")
+}
+
+/// What a task that has not ended does now.
+fn activity(view: &View<'_>, data: &TaskData<'_>) -> Markup {
+    html! {
+        @if let Some(unfinished) = &data.shown.unfinished {
+            section aria-labelledby="now" {
+                h2 id="now" { "Now" }
+                @match &unfinished.progress {
+                    None => p { "Nothing is known yet." },
+                    Some(progress) => {
+                        p {
+                            (view.text(progress.current_activity.as_deref().unwrap_or("working")))
+                            @if let Some(percent) = progress.percent_text() { ", " (percent) }
+                        }
+                        @if let Some(percent) = progress.percent { progress max="100" value=(percent) aria-label="Progress" {} }
+                        @if let Some(counts) = progress.counts_text() { p class="note" { (counts) } }
+                    },
+                }
+                @if let Some(message) = data.snapshot().and_then(|snapshot| snapshot.last_message.as_deref()) {
+                    h3 { "Last message" }
+                    pre { (view.text(message)) }
+                }
+            }
+        } @else if let Some(message) = data.result().and_then(|result| result.report.final_message.as_deref()) {
+            section aria-labelledby="message" {
+                h2 id="message" { "Final message" }
+                pre { (view.text(message)) }
+            }
+        }
+    }
+}
+
+fn file_list(view: &View<'_>, files: &[(char, &str)]) -> Markup {
+    html! {
+        @if files.is_empty() { span class="note" { "none" } }
+        ul class="files" {
+            @for (sign, path) in files.iter().take(MAX_FILES) { li { code { (sign) " " (view.text(path)) } } }
+            @if files.len() > MAX_FILES { li { "and " (files.len() - MAX_FILES) " more" } }
+        }
+    }
+}
+
+fn signed<'a>(added: &'a [String], modified: &'a [String], deleted: &'a [String]) -> Vec<(char, &'a str)> {
+    let of = |sign, paths: &'a [String]| paths.iter().map(move |path| (sign, path.as_str()));
+    of('+', added).chain(of('~', modified)).chain(of('−', deleted)).collect()
+}
+
+fn tests(results: Option<&TestResults>) -> Markup {
+    html! {
+        @match results {
+            None => span class="note" { "none were counted" },
+            Some(results) => {
+                span class=(if results.failed > 0 { "bad" } else { "good" }) { (results.passed) " passed, " (results.failed) " failed" }
+                @if results.skipped > 0 { ", " (results.skipped) " skipped" }
+                @if !results.failed_tests.is_empty() {
+                    ul class="files" { @for name in results.failed_tests.iter().take(MAX_FILES) { li { code { (name) } } } }
+                }
+            },
+        }
+    }
+}
+
+/// What the agent reports beside what we observed.
+fn evidence(view: &View<'_>, data: &TaskData<'_>) -> Markup {
+    let (Some(result), Some(report)) = (data.result(), data.report()) else { return html! {} };
+    let operations = &result.report.metadata.file_operations;
+    let is_observed = operations.source != "agent";
+    let claimed = signed(&report.files.added, &report.files.modified, &report.files.deleted);
+    let observed = signed(&operations.added_files, &operations.modified_files, &operations.deleted_files);
+    let verification = result.report.verification.as_ref();
+    let check = verification.and_then(|found| found.run.as_ref()).and_then(|run| run.test_results.as_ref());
+    html! {
+        section aria-labelledby="evidence" {
+            h2 id="evidence" { "Claimed and observed" }
+            div class="wide" { table class="evidence" {
+                thead { tr { td {} th scope="col" { "The agent claims" } th scope="col" { "Observed" } } }
+                tbody {
+                    tr {
+                        th scope="row" { "Files" }
+                        td { (file_list(view, &claimed)) }
+                        td { @if is_observed { (file_list(view, &observed)) } @else { span class="note" { "not examined" } } }
+                    }
+                    tr {
+                        th scope="row" { "Lines" }
+                        td { span class="note" { "–" } }
+                        td { (lines(operations.lines_added, operations.lines_deleted)) }
+                    }
+                    tr {
+                        th scope="row" { "Tests" }
+                        td { (tests(result.report.metadata.test_results.as_ref())) }
+                        td { (tests(check)) }
+                    }
+                    tr {
+                        th scope="row" { "Check" }
+                        td { span class="note" { "–" } }
+                        td { (verdict(view, verification)) }
+                    }
+                }
+            } }
+            (check_output(view, verification))
+        }
+    }
+}
+
+fn verdict(view: &View<'_>, verification: Option<&VerificationData>) -> Markup {
+    let Some(found) = verification else { return html! { span class="note" { "no verify command" } } };
+    let look = match found.status.as_ref() {
+        "verified" => "good",
+        "verify_failed" => "bad",
+        _ => "other",
+    };
+    html! {
+        span class=(look) { (found.status.replace('_', " ")) }
+        @if let Some(reason) = &found.reason { ": " (view.text(reason)) }
+        @if let Some(detail) = &found.detail { ", " (view.text(detail)) }
+    }
+}
+
+fn check_output(view: &View<'_>, verification: Option<&VerificationData>) -> Markup {
+    let Some(found) = verification else { return html! {} };
+    html! {
+        @if let Some(run) = &found.run {
+            details open[found.has_failed()] {
+                summary { "Output of the verify command" @if let Some(code) = run.exit_code { ", exit code " (code) } }
+                pre { (view.text(&run.output_tail)) }
+            }
+        }
+    }
+}
+
+/// A button whose check is shown before anything happens.
+fn checked(id: &TaskId, action: &str, text: &str) -> Markup {
+    html! {
+        button type="button" data-check=(format!("/ui/tasks/{id}/check/{action}")) { (text) }
+    }
+}
+
+fn actions(view: &View<'_>, data: &TaskData<'_>) -> Markup {
+    let (task, id) = (data.task, &data.task.id);
+    let worktree = data.files.worktree.as_ref();
+    let is_present =
+        data.result().and_then(|result| result.report.worktree.as_ref()).is_some_and(|own| own.is_present());
+    let restore = data.result().and_then(|result| result.report.restore_point.as_ref());
+    let may_undo = task.worktree.is_none() && restore.is_some_and(|point| point.undo_command.is_some());
+    html! {
+        @if let Some(worktree) = worktree {
+            p class="facts" {
+                "Worktree " (copyable(&worktree.path.display().to_string(), "the path of the worktree"))
+                "branch " (copyable(&worktree.branch, "the name of the branch"))
+            }
+        }
+        p class="facts" { "Directory " (copyable(&task.working_dir, "the directory")) }
+        @if view.may_write() {
+            div class="actions" role="group" aria-label="Actions" {
+                @if task.state.is_terminal() {
+                    @if data.has_changes() || is_present { a class="button" href=(format!("/ui/tasks/{id}/diff")) { "Review the changes" } }
+                    @if is_present {
+                        (checked(id, "apply", "Apply …"))
+                        (checked(id, "branch", "Create a branch …"))
+                        (checked(id, "discard", "Discard …"))
+                    }
+                    @if may_undo && data.has_changes() { (checked(id, "undo", "Undo …")) }
+                    form data-action=(format!("/api/v1/tasks/{id}/retry")) data-open {
+                        input type="hidden" name="mode" value=(task.mode.name());
+                        button { "Retry" }
+                    }
+                    @if data.has_changes() {
+                        form data-action=(format!("/api/v1/tasks/{id}/review")) data-open { button { "Let an agent review it" } }
+                    }
+                } @else {
+                    form data-action=(format!("/api/v1/tasks/{id}/cancel")) data-confirm="Cancel this task? Its agent is ended." {
+                        button class="careful" { "Cancel" }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// How a text reaches the agent: as a message, or as the next task of its thread.
+pub(super) struct Reply {
+    pub(super) action: String,
+    /// The name of the text in the input.
+    pub(super) field: &'static str,
+    pub(super) mode: Option<Mode>,
+}
+
+impl Reply {
+    /// `None` if its agent has no thread that could be continued.
+    pub(super) fn to(task: &Task) -> Option<Reply> {
+        let id = &task.id;
+        if !task.state.is_terminal() {
+            return Some(Reply { action: format!("/api/v1/tasks/{id}/send"), field: "text", mode: None });
+        }
+        task.thread_id.as_ref()?;
+        let action = format!("/api/v1/tasks/{id}/resume");
+        Some(Reply { action, field: "task", mode: Some(task.mode) })
+    }
+
+    pub(super) fn may_send(&self, view: &View<'_>) -> bool {
+        if self.mode.is_some() { view.may_write() } else { view.may_answer() }
+    }
+}
+
+fn messages(view: &View<'_>, data: &TaskData<'_>) -> Markup {
+    let conversation = data.shown.unfinished.as_ref().map(|unfinished| &unfinished.conversation);
+    let of_result = data.result().and_then(|result| result.report.messages.as_ref());
+    let sent = conversation.and_then(|conversation| conversation.messages.as_ref()).or(of_result);
+    let reply = Reply::to(data.task).filter(|reply| reply.may_send(view));
+    html! {
+        @if sent.is_some() || reply.is_some() {
+            section aria-labelledby="messages" {
+                h2 id="messages" { "Messages" }
+                @if let Some(sent) = sent {
+                    ul { @for message in &sent.items {
+                        li data-key=(message.message_number) {
+                            (view.text(&message.excerpt)) " "
+                            span class="note" { (message.state) ", " (view.time(&message.sent_at)) }
+                            @if let Some(reason) = &message.reason { span class="bad" { " " (view.text(reason)) } }
+                        }
+                    } }
+                }
+                @if let Some(reply) = reply { (reply_form(data.task, &reply)) }
+            }
+        }
+    }
+}
+
+fn reply_form(task: &Task, reply: &Reply) -> Markup {
+    let is_next_turn = reply.mode.is_some();
+    html! {
+        form data-action=(reply.action) data-open[is_next_turn] {
+            @if let Some(mode) = reply.mode { input type="hidden" name="mode" value=(mode.name()); }
+            label {
+                @if is_next_turn { "Continue with the agent, in a new task of its thread" } @else { "Message to the agent" }
+                textarea name=(reply.field) rows="3" required data-draft=(format!("message-{}", task.id)) {}
+            }
+            button { "Send" }
+        }
+    }
+}
+
+fn plan(view: &View<'_>, data: &TaskData<'_>) -> Markup {
+    let of_snapshot = data.snapshot().map(|snapshot| snapshot.plan.as_slice());
+    let steps: &[PlanStep] =
+        of_snapshot.or(data.report().map(|report| report.plan.as_slice())).unwrap_or_default();
+    html! {
+        @if !steps.is_empty() {
+            section aria-labelledby="plan" {
+                h2 id="plan" { "Plan" }
+                ul class="plan" { @for step in steps {
+                    li class=(if step.completed { "done" } else { "open" }) {
+                        span class="only-read" { (if step.completed { "Done: " } else { "Open: " }) }
+                        (view.text(&step.text))
+                    }
+                } }
+            }
+        }
+    }
+}
+
+fn details(view: &View<'_>, data: &TaskData<'_>) -> Markup {
+    html! {
+        section aria-labelledby="details" {
+            h2 id="details" { "Details" }
+            details { summary { "Task text" } pre { (view.text(&data.shown.ask)) } }
+            @if let Some(result) = data.result() {
+                details { summary { "Everything about the result" } (result.document().to_html()) }
+            }
+            @if !data.shown.notifications.is_empty() {
+                details { summary { (plural(data.shown.notifications.len(), "notification")) }
+                    (append_notifications(Document::default(), "", &data.shown.notifications).to_html())
+                }
+            }
+            details { summary { "On the command line" }
+                dl { @for next in &data.shown.next_commands { div { dt { (next.shows) } dd { code { (next.command) } } } } }
+            }
+        }
+    }
+}

@@ -1,0 +1,180 @@
+//! The list of tasks: what needs a person on top, grouped by repository.
+
+use delegator_domain::attention::Section;
+use maud::{Markup, html};
+
+use crate::commands::prelude::*;
+use crate::mcp::api::queries::tasks::{TaskList, Tasks};
+use crate::mcp::pages::forms::{choice, query_with};
+use crate::mcp::pages::layout::{Live, Page};
+use crate::mcp::pages::task_row::row;
+use crate::mcp::pages::view::View;
+use crate::output::data::live_task::{LiveOverallData, LiveTaskData};
+
+/// Tasks of one page.
+const PAGE_SIZE: usize = 200;
+
+fn heading(section: Section) -> &'static str {
+    match section {
+        Section::NeedsYou => "Needs you",
+        Section::Working => "Working",
+        Section::Waiting => "Waiting",
+        Section::FinishedUnread => "Finished, not read",
+        Section::Finished => "Finished",
+    }
+}
+
+/// The section in which a task stands: that of its group or chain, if it has one.
+fn section_of(task: &LiveTaskData) -> Section {
+    let name = task.submission_section.unwrap_or(task.task.section);
+    Section::from_name(name).unwrap_or(Section::Finished)
+}
+
+/// Tasks that stand together, in their order.
+fn grouped<'a, K: PartialEq>(
+    tasks: &[&'a LiveTaskData],
+    key: impl Fn(&'a LiveTaskData) -> K,
+) -> Vec<(K, Vec<&'a LiveTaskData>)> {
+    let mut groups: Vec<(K, Vec<&LiveTaskData>)> = Vec::new();
+    for task in tasks {
+        let own = key(task);
+        match groups.iter_mut().find(|(known, _)| *known == own) {
+            Some((_, tasks)) => tasks.push(task),
+            None => groups.push((own, vec![task])),
+        }
+    }
+    groups
+}
+
+pub(super) fn page(view: &View<'_>, filter: &Tasks, list: &TaskList, number: usize) -> Page {
+    let mut tasks: Vec<&LiveTaskData> = list.tasks.iter().collect();
+    tasks.sort_by_key(|task| section_of(task));
+    let waiting = tasks.iter().filter(|task| section_of(task) == Section::NeedsYou).count();
+    let pages = tasks.len().div_ceil(PAGE_SIZE).max(1);
+    let number = number.clamp(1, pages);
+    let shown: Vec<&LiveTaskData> =
+        tasks.iter().skip((number - 1) * PAGE_SIZE).take(PAGE_SIZE).copied().collect();
+    let count = |section| tasks.iter().filter(|task| section_of(task) == section).count();
+    let main = html! {
+        h1 class="only-read" { "Tasks" }
+        (overall(view, &list.overall))
+        (filters(view, filter, &list.tasks))
+        @if tasks.is_empty() { (empty(filter)) }
+        @for (section, tasks) in grouped(&shown, section_of) {
+            section class="tasks" aria-labelledby=(section.name()) data-key=(section.name()) {
+                h2 id=(section.name()) { (heading(section)) " " span class="count" { (count(section)) } }
+                @for (dir, tasks) in grouped(&tasks, |task| task.task.working_dir.as_str()) {
+                    div class="repository" data-key=(dir) {
+                        h3 { (view.text(dir)) }
+                        (rows(view, &tasks))
+                    }
+                }
+            }
+        }
+        (page_links(view, number, pages, tasks.len()))
+    };
+    let title = if waiting > 0 { format!("{waiting} waiting · Tasks") } else { "Tasks".to_owned() };
+    Page { title, live: Live::All, main }
+}
+
+/// The tasks of a group or chain stand below its line.
+fn rows(view: &View<'_>, tasks: &[&LiveTaskData]) -> Markup {
+    html! {
+        @for (submission, tasks) in grouped(tasks, |task| task.submission_id.as_deref()) {
+            @match submission {
+                None => ul { @for task in &tasks { (row(view, task)) } },
+                Some(id) => div class="submission" data-key=(id) {
+                    p {
+                        @if id.starts_with("G-") {
+                            a href=(format!("/ui/groups/{id}")) { "Compare " (plural(tasks.len(), "attempt")) }
+                        } @else {
+                            "Chain of " (plural(tasks.len(), "task"))
+                        }
+                    }
+                    ul { @for task in &tasks { (row(view, task)) } }
+                },
+            }
+        }
+    }
+}
+
+fn overall(view: &View<'_>, overall: &LiveOverallData) -> Markup {
+    html! {
+        @if let Some(problem) = &overall.problem { p class="problem" role="alert" { (view.text(problem)) } }
+        @if overall.is_queue_paused {
+            p class="note" { "The queue is paused. " code { "mcp-delegator queue resume" } " continues it." }
+        }
+        @for pause in &overall.agent_pauses { p class="note" { (view.text(&format!("{} is paused {}: {}", pause.agent, pause.until(), pause.reason))) } }
+    }
+}
+
+fn filters(view: &View<'_>, filter: &Tasks, tasks: &[LiveTaskData]) -> Markup {
+    let distinct = |of: fn(&LiveTaskData) -> &str| {
+        let mut found: Vec<String> = tasks.iter().map(|task| of(task).to_owned()).collect();
+        found.sort();
+        found.dedup();
+        found
+    };
+    let sections = Section::ALL.map(|section| (section.name().to_owned(), heading(section).to_owned()));
+    let agents = distinct(|task| &task.agent).into_iter().map(|agent| (agent.clone(), agent));
+    html! {
+        form class="filters" role="search" data-filter {
+            label { "Search" input type="search" name="q" value=[filter.q.as_deref()] maxlength="1000"; }
+            details class="more" open[filter.section.is_some() || filter.agent.is_some() || filter.repo.is_some()] {
+                summary { "More filters" }
+                (choice("section", "Section", filter.section.as_deref(), sections))
+                (choice("agent", "Agent", filter.agent.as_deref(), agents))
+                label {
+                    "Directory"
+                    input name="repo" list="directories" value=[filter.repo.as_deref()];
+                }
+            }
+            datalist id="directories" { @for dir in distinct(|task| &task.task.working_dir) { option value=(view.text(&dir)); } }
+            @for (name, value) in &filter.label { input type="hidden" name="label" value=(format!("{name}={value}")); }
+            button { "Filter" }
+            a href="/ui/tasks" { "All" }
+        }
+        @if view.may_answer() {
+            div class="bulk" role="toolbar" aria-label="Chosen tasks" hidden data-bulk {
+                span data-chosen {}
+                button type="button" data-each="read" { "Mark as read" }
+                @if view.may_write() {
+                    button type="button" data-each="cancel" class="careful" { "Cancel" }
+                    button type="button" data-each="discard" class="careful" { "Discard" }
+                }
+                button type="button" data-choose="all" { "Choose all" }
+                button type="button" data-choose="none" { "Choose none" }
+            }
+        }
+    }
+}
+
+fn empty(filter: &Tasks) -> Markup {
+    let is_filtered = filter.section.is_some()
+        || filter.repo.is_some()
+        || filter.agent.is_some()
+        || filter.q.is_some()
+        || !filter.label.is_empty();
+    html! {
+        @if is_filtered {
+            p class="empty" { "No task matches. Older tasks are in the " a href="/ui/history" { "history" } "." }
+        } @else {
+            p class="empty" {
+                "No task yet. Begin one with " a href="/ui/tasks/new" { "New task" } ", or on the command line: "
+                code { "mcp-delegator exec 'fix the failing test'" }
+            }
+        }
+    }
+}
+
+fn page_links(view: &View<'_>, number: usize, pages: usize, total: usize) -> Markup {
+    html! {
+        @if pages > 1 {
+            nav class="pages" aria-label="Pages of the list" {
+                @if number > 1 { a rel="prev" href=(query_with(view.request, "page", &(number - 1).to_string())) { "Previous" } }
+                span { "Page " (number) " of " (pages) ", " (total) " tasks" }
+                @if number < pages { a rel="next" href=(query_with(view.request, "page", &(number + 1).to_string())) { "Next" } }
+            }
+        }
+    }
+}

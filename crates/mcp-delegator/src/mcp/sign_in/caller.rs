@@ -1,0 +1,37 @@
+//! Who sent a request, and what they may do.
+
+use crate::mcp::api::Scope;
+use crate::mcp::sign_in::sessions::{Session, Sessions, csrf_token};
+
+#[derive(Debug, Clone)]
+pub struct Caller {
+    pub scope: Scope,
+    /// `None`: it sent the bearer token.
+    pub session: Option<CallerSession>,
+}
+
+#[derive(Debug, Clone)]
+pub struct CallerSession {
+    pub session: Session,
+    pub csrf_token: String,
+    sessions: Sessions,
+}
+
+impl CallerSession {
+    /// Whether it was revoked since the request began.
+    pub fn has_ended(&self) -> bool {
+        !self.sessions.has(&self.session.id)
+    }
+}
+
+impl Caller {
+    pub fn with_token(scope: Scope) -> Caller {
+        Caller { scope, session: None }
+    }
+
+    /// A session never has more rights than the server's token.
+    pub fn with_session(sessions: &Sessions, session: Session, secret: &str, server: Scope) -> Caller {
+        let (scope, csrf_token) = (session.scope.min(server), csrf_token(secret));
+        Caller { scope, session: Some(CallerSession { session, csrf_token, sessions: sessions.clone() }) }
+    }
+}
