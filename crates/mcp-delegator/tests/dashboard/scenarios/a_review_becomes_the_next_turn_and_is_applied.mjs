@@ -1,0 +1,51 @@
+import { ended, ensure, equal, expectNoProblems, read, repository, run, serve, window } from "./driver.mjs";
+
+export default async function () {
+  repository();
+  const first = ended("improve the counter");
+  const server = await serve();
+  const page = await window(server.link);
+  await page.click("a.title");
+  await page.click("text=Review the changes");
+  await page.waitForURL(`**/ui/tasks/${first}/diff`);
+
+  // Words that changed are marked, and a viewed file is folded.
+  equal(await page.locator(".del b, .add b").allTextContents(), ["0", "1"], "changed words");
+  const added = page.locator('#diff .file[data-path="added.js"]');
+  await added.locator("[data-viewed]").check();
+  equal(await added.locator("details").getAttribute("open"), null, "a viewed file is folded");
+
+  // A comment is kept when the page is loaded again.
+  await page.click('#diff .file[data-path="app.js"] .l.add .n:nth-child(2)');
+  await page.fill(".comment textarea", "Name it total.");
+  await page.fill("#review textarea", "Nearly.");
+  await page.reload();
+  equal(await page.inputValue(".comment textarea"), "Name it total.", "the draft of the comment");
+  equal(await page.inputValue("#review textarea"), "Nearly.", "the draft of the review");
+  ensure(await added.locator("[data-viewed]").isChecked(), "the file is still viewed");
+
+  await page.click("text=Request changes");
+  await page.waitForURL((url) => url.pathname.startsWith("/ui/tasks/") && !url.pathname.includes(first));
+  const second = page.url().split("/").at(-1);
+  run("wait", second);
+  equal(run("show", second).ask, "Nearly.\n\napp.js:22\n>   let count = 1;\nName it total.", "the message");
+  equal(await page.evaluate(() => localStorage.length), 1, "drafts are gone, the viewed mark stays");
+
+  // The next diff shows what changed since the review, and all of it.
+  await page.goto(`${server.url}/ui/tasks/${second}/diff`);
+  await page.click("text=Only since the review");
+  await page.waitForSelector("text=All changes");
+  equal(await page.locator(".l.add code").allTextContents(), ["function totaler() {", "  let total = 1;", "  return total;"], "since the review");
+  await page.click("text=All changes");
+  await page.waitForSelector('#diff .file[data-path="added.js"]');
+
+  // What applying does is shown first.
+  await page.goto(`${server.url}/ui/tasks/${second}`);
+  await page.click("text=Apply …");
+  await page.waitForSelector("dialog[open] >> text=app.js");
+  ensure(read("app.js").includes("let count = 0"), "nothing is applied before it is confirmed");
+  await page.click("dialog button:text-is('Apply')");
+  await page.waitForSelector("#toast >> text=Done");
+  ensure(read("app.js").includes("let total = 1") && read("added.js") !== "", "it is applied");
+  expectNoProblems(page);
+}

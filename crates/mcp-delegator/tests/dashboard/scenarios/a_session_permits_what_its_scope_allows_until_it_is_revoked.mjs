@@ -1,0 +1,31 @@
+import { ended, equal, expectNoProblems, link, repository, run, serve, window } from "./driver.mjs";
+
+export default async function () {
+  repository();
+  const id = ended("improve the counter");
+  const server = await serve();
+  const page = await window(link("--scope", "read"));
+  await page.waitForSelector("a.title");
+  await page.goto(`${server.url}/ui/tasks/${id}`);
+  await page.waitForSelector("text=Claimed and observed");
+  equal(await page.locator("form[data-action], [data-check], input.choose").count(), 0, "actions of a session that reads");
+  const act = (headers) => page.evaluate(async ([id, headers]) => {
+    const { data } = await (await fetch("/api/v1/session")).json();
+    const token = headers ? { "X-CSRF-Token": data.csrf_token } : {};
+    return (await fetch(`/api/v1/tasks/${id}/retry`, { method: "POST", headers: token })).status;
+  }, [id, headers]);
+  equal([await act(true), await act(false)], [403, 403], "its actions are refused");
+  equal((await page.goto(`${server.url}/ui/tasks/new`)).status(), 400, "the form for tasks");
+
+  // A session that is revoked ends at once, in every tab.
+  await page.goto(server.url);
+  await page.waitForSelector("#connection >> text=Live");
+  const { sessions } = run("dashboard", "sessions");
+  equal(sessions.map(({ scope }) => scope), ["read"], "sessions");
+  page.problems = page.problems.filter((problem) => !/status of 40\d/.test(problem));
+  expectNoProblems(page);
+  run("dashboard", "sessions", "--revoke", sessions[0].session_id);
+  await page.waitForSelector("#connection >> text=Signed out");
+  equal((await page.goto(server.url)).status(), 401, "the next page");
+  await page.waitForSelector("text=This browser is not signed in");
+}

@@ -1,0 +1,37 @@
+import { equal, exec, expectNoProblems, repository, serve, window, write } from "./driver.mjs";
+
+export default async function () {
+  repository();
+  const id = exec("wait for go", "--isolation", "none");
+  const server = await serve();
+  const page = await window(server.link);
+  await page.goto(`${server.url}/ui/tasks/${id}`);
+  const box = page.locator("textarea[data-draft]");
+  await page.waitForSelector("text=Last message");
+  await page.click("summary:text-is('Task text')");
+  await box.fill("half a mess");
+  await page.evaluate(() => {
+    document.activeElement.setSelectionRange(2, 4);
+    document.body.style.minHeight = "4000px";
+    window.scrollTo(0, 120);
+    window.box = document.activeElement;
+  });
+  const step = async () => Number((await page.textContent("main")).match(/step (\d+)/)?.[1] ?? 0);
+  const before = await step();
+  await page.waitForFunction((before) => Number(document.querySelector("main").textContent.match(/step (\d+)/)?.[1]) > before + 2, before);
+  const state = await page.evaluate(() => ({
+    isFocused: document.activeElement === window.box,
+    selection: [window.box.selectionStart, window.box.selectionEnd],
+    text: window.box.value,
+    scroll: window.scrollY,
+    isOpen: [...document.querySelectorAll("details")].some((part) => part.open && part.textContent.startsWith("Task text")),
+  }));
+  equal(state, { isFocused: true, selection: [2, 4], text: "half a mess", scroll: 120, isOpen: true }, "after updates");
+
+  // The end of the task arrives by itself, and the draft stays although the form is another one.
+  write("go", "");
+  await page.waitForSelector("text=Continue with the agent");
+  equal(await box.inputValue(), "half a mess", "the draft");
+  await page.waitForSelector("text=Final message");
+  expectNoProblems(page);
+}
