@@ -33,6 +33,9 @@ pub struct Notification {
     pub delivery_attempt: u32,
     pub title: String,
     pub text: String,
+    /// The page about it, if the dashboard runs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub link: Option<String>,
     /// What is said where this is one of several.
     #[serde(skip)]
     pub(crate) brief: String,
@@ -94,6 +97,7 @@ impl Notification {
             },
             event: format!("{}.{}", kind.name(), Topic::End.event()),
             is_test: false,
+            link: None,
             delivery_attempt,
             title: bounds.apply(&title, MAX_TITLE_CHARS),
             brief: first_line(&text, MAX_TITLE_CHARS),
@@ -116,6 +120,7 @@ impl Notification {
             id: format!("{}.{}", task.id, topic.suffix()),
             event: format!("{kind}.{}", topic.event()),
             is_test: false,
+            link: None,
             delivery_attempt,
             title: described.title,
             text: described.text,
@@ -144,12 +149,31 @@ impl Notification {
             id: notifications.first().map(|first| format!("{}.several", first.id)).unwrap_or_default(),
             event: "several".to_owned(),
             is_test: false,
+            link: None,
             delivery_attempt: notifications.iter().map(|found| found.delivery_attempt).max().unwrap_or(1),
             title: need.into_iter().chain(ended).collect::<Vec<_>>().join(", "),
             text: shorten(&blocks.join("\n\n"), MAX_TEXT_CHARS),
             brief: String::new(),
             content: NotificationBody::Several { notifications },
         }
+    }
+
+    /// Adds the page about it, of the dashboard at this address.
+    #[must_use]
+    pub fn with_link(self, dashboard: &str) -> Notification {
+        // One that was merged with no other has it.
+        if self.link.is_some() {
+            return self;
+        }
+        let page = match &self.content {
+            NotificationBody::Several { .. } => "/".to_owned(),
+            NotificationBody::Ended { subject, .. } if subject.kind == SubjectKind::Group.name() => {
+                format!("/ui/groups/{}", subject.id)
+            }
+            _ => format!("/ui/tasks/{}", self.subject().1),
+        };
+        let link = format!("{dashboard}{page}");
+        Notification { text: format!("{}\n{link}", self.text), link: Some(link), ..self }
     }
 
     /// The task that needs a person.

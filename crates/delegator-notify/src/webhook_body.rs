@@ -42,7 +42,12 @@ pub(crate) fn request(webhook: &Webhook, notification: &Notification) -> Result<
                 Urgency::Normal => (3, "white_check_mark"),
             };
             let message = without_middle(text, MAX_NTFY_BYTES, char::len_utf8);
-            json!({"topic": topic, "title": title, "message": message, "priority": priority, "tags": [tag]})
+            let mut body = json!({"topic": topic, "title": title, "message": message, "priority": priority, "tags": [tag]});
+            // What a tap on the notification opens.
+            if let Some(link) = &notification.link {
+                body["click"] = link.as_str().into();
+            }
+            body
         }
         WebhookFormat::Telegram => {
             let text = without_middle(&format!("{title}\n{text}"), MAX_TELEGRAM_UNITS, char::len_utf16);

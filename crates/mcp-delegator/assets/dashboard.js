@@ -47,18 +47,24 @@ function element(name, attributes = {}, ...children) {
 
 // --- Messages to the user
 
+const toastBox = byId("toast");
 let toastTimer = 0;
 
 /** @param {string} text @param {boolean} [hasFailed] */
 function toast(text, hasFailed = false) {
-  const box = byId("toast");
-  box.textContent = text;
-  box.classList.toggle("failed", hasFailed);
-  box.hidden = false;
+  // Behind an open dialog it could neither be read nor be announced.
+  (dialog.open ? dialog : document.body).append(toastBox);
+  toastBox.classList.toggle("failed", hasFailed);
+  toastBox.textContent = text;
   clearTimeout(toastTimer);
   // What has failed stays until something else happens.
-  if (!hasFailed) toastTimer = window.setTimeout(() => (box.hidden = true), 6000);
+  if (!hasFailed) toastTimer = window.setTimeout(() => (toastBox.textContent = ""), 6000);
 }
+
+dialog.addEventListener("close", () => document.body.append(toastBox));
+
+/** @param {unknown} error */
+const failed = (error) => toast(error instanceof Error ? error.message : String(error), true);
 
 /**
  * Asks a question; the promise is whether it was confirmed.
@@ -85,16 +91,29 @@ function confirmed(question, detail) {
 
 // --- Requests
 
+const SIGNED_OUT = "Signed out. Run mcp-delegator dashboard for a new link.";
+/** A connection that is gone may never answer. */
+const PATIENCE_MS = 60_000;
+
 /** @type {Promise<string | null> | null} */
 let csrfToken = null;
 
 function token() {
   csrfToken ??= fetch("/api/v1/session").then(async (response) => {
-    if (!response.ok) throw new Error("This browser is not signed in any more.");
+    if (!response.ok) throw new Error(SIGNED_OUT);
     return /** @type {Envelope} */ (await response.json()).data.csrf_token;
   });
   csrfToken.catch(() => (csrfToken = null));
   return csrfToken;
+}
+
+/** @param {string} path @param {Record<string, unknown>} input */
+async function post(path, input) {
+  return fetch(path, {
+    method: "POST",
+    headers: { "Content-Type": "application/json", "X-CSRF-Token": (await token()) ?? "" },
+    body: JSON.stringify(input),
+  });
 }
 
 /**
@@ -104,11 +123,12 @@ function token() {
  * @returns {Promise<Envelope | null>} null: the user did not consent
  */
 async function act(path, input) {
-  const response = await fetch(path, {
-    method: "POST",
-    headers: { "Content-Type": "application/json", "X-CSRF-Token": (await token()) ?? "" },
-    body: JSON.stringify(input),
-  });
+  let response = await post(path, input);
+  if (response.status === 403) {
+    // The token may be that of an earlier session of this browser; a refused action has changed nothing.
+    csrfToken = null;
+    response = await post(path, input);
+  }
   if (response.ok) return response.json();
   const problem = await problemOf(response);
   const consent = problem.problems?.[0]?.field ?? (path.endsWith("/apply") ? "force" : "");
@@ -122,7 +142,12 @@ async function act(path, input) {
 
 /** @param {Response} response @returns {Promise<Problem>} */
 async function problemOf(response) {
+  if (response.status === 401) return { detail: SIGNED_OUT, code: "" };
   const text = await response.text();
+  if (response.headers.get("Content-Type")?.startsWith("text/html")) {
+    const page = new DOMParser().parseFromString(text, "text/html");
+    return { detail: page.querySelector(".problem, h1, p")?.textContent ?? "", code: "" };
+  }
   try {
     return JSON.parse(text);
   } catch {
@@ -136,39 +161,57 @@ async function problemOf(response) {
  * @returns {Promise<HTMLElement>}
  */
 async function fragment(path) {
-  const response = await fetch(path, { headers: { "X-Fragment": "main" }, cache: "no-store" });
-  const type = response.headers.get("Content-Type") ?? "";
-  if (response.status === 401 || !type.startsWith("text/html")) throw new Error((await problemOf(response)).detail);
+  const signal = AbortSignal.timeout(PATIENCE_MS);
+  const response = await fetch(path, { headers: { "X-Fragment": "main" }, cache: "no-store", signal });
+  if (!response.ok) throw new Error((await problemOf(response)).detail);
   const parsed = new DOMParser().parseFromString(await response.text(), "text/html");
-  return /** @type {HTMLElement} */ (parsed.querySelector("main") ?? parsed.body);
+  const given = find("main", parsed);
+  if (!given) throw new Error("The server answered with another page.");
+  return given;
 }
 
 // --- Changing only what differs
 
-/** What the user has begun to write or has opened is not changed. @param {Element} old @param {Element} given */
+/** Something was not changed because it is selected. */
+let hasSkipped = false;
+
+/** Whether the user has written in it, has selected it, or has opened what it contains. @param {Element} old @param {Element} given */
 function isInUse(old, given) {
   if (old.hasAttribute("data-own")) return true;
-  if (old instanceof HTMLTextAreaElement || old instanceof HTMLSelectElement) return true;
-  if (old instanceof HTMLInputElement) return old.type !== "hidden";
+  if (old instanceof HTMLTextAreaElement || (old instanceof HTMLInputElement && old.type !== "hidden")) {
+    changeAttributes(old, given, ["value", "checked"]);
+    return true;
+  }
+  if (old instanceof HTMLSelectElement && old === document.activeElement) return true;
+  if (old.classList.contains("content") && old.parentElement?.dataset.ofUserLoaded !== undefined) return true;
   const selection = document.getSelection();
   const isSelected = selection && !selection.isCollapsed && selection.containsNode(old, true);
-  return Boolean(isSelected) && !given.querySelector("[data-key]");
+  if (!isSelected || given.childElementCount > 0) return false;
+  hasSkipped = true;
+  return true;
 }
 
-/** @param {Element} node */
-const keyOf = (node) => node.getAttribute("data-key") ?? (node.id || null);
+document.addEventListener("selectionchange", () => {
+  if (hasSkipped && document.getSelection()?.isCollapsed) {
+    hasSkipped = false;
+    void refresh();
+  }
+});
 
-/** @param {Element} old @param {Element} given */
-function changeAttributes(old, given) {
+/** @param {Element} node */
+const keyOf = (node) => node.getAttribute("data-key") ?? (node.id || node.getAttribute("aria-labelledby"));
+
+/** @param {Element} old @param {Element} given @param {string[]} [ofUser] */
+function changeAttributes(old, given, ofUser = []) {
+  // Whether a part is open is up to the user.
+  const isOfUser = (/** @type {string} */ name) =>
+    (name === "open" && old instanceof HTMLDetailsElement) || ofUser.includes(name);
   for (const { name } of [...old.attributes]) {
-    // Whether a part is open is up to the user.
-    const isOpen = name === "open" && old instanceof HTMLDetailsElement;
-    const isOfUser = isOpen || name === "tabindex" || name.startsWith("data-of-user");
-    if (!given.hasAttribute(name) && !isOfUser) old.removeAttribute(name);
+    const isOurs = name === "tabindex" || name.startsWith("data-of-user");
+    if (!given.hasAttribute(name) && !isOfUser(name) && !isOurs) old.removeAttribute(name);
   }
   for (const { name, value } of [...given.attributes]) {
-    if (name === "open" && old instanceof HTMLDetailsElement) continue;
-    if (old.getAttribute(name) !== value) old.setAttribute(name, value);
+    if (!isOfUser(name) && old.getAttribute(name) !== value) old.setAttribute(name, value);
   }
 }
 
@@ -178,9 +221,13 @@ function change(old, given) {
   changeAttributes(old, given);
   /** @type {Map<string, Element>} */
   const known = new Map();
-  for (const child of old.children) {
+  const wanted = new Set([...given.children].map(keyOf));
+  for (const child of [...old.children]) {
     const key = keyOf(child);
-    if (key !== null) known.set(key, child);
+    if (key === null || child.hasAttribute("data-own")) continue;
+    // What is gone goes first: moving the others would take their focus.
+    if (wanted.has(key)) known.set(key, child);
+    else child.remove();
   }
   let place = old.firstChild;
   const next = () => {
@@ -214,34 +261,45 @@ function change(old, given) {
 // --- Keeping the page up to date
 
 const SHORTEST_PAUSE_MS = 400;
+/** Of a list in a hidden tab, whose title says how many tasks wait. */
+const HIDDEN_PAUSE_MS = 15_000;
+const LONGEST_PAUSE_MS = 30_000;
 let isRefreshing = false;
 let isStale = false;
 
-/** Soon, and again if something changes meanwhile. A slow page is requested less often. */
+/** A hidden page of a task is not requested: its result would count as read. */
+const mayRefresh = () => !document.hidden || main.dataset.live === "all";
+
+/** Soon, and again if something changes meanwhile. A slow page, and one that fails, is requested less often. */
 async function refresh() {
   isStale = true;
-  if (isRefreshing || document.hidden) return;
+  if (isRefreshing || !mayRefresh()) return;
   isRefreshing = true;
-  try {
-    while (isStale && !document.hidden) {
-      isStale = false;
-      const begin = performance.now();
-      await replaceMain();
-      const took = performance.now() - begin;
-      await new Promise((resolve) => setTimeout(resolve, Math.max(SHORTEST_PAUSE_MS, 4 * took)));
-    }
-  } finally {
-    isRefreshing = false;
+  let failures = 0;
+  while (isStale && mayRefresh()) {
+    isStale = false;
+    const begin = performance.now();
+    const isDone = await replaceMain();
+    failures = isDone ? 0 : failures + 1;
+    isStale ||= !isDone;
+    const took = performance.now() - begin;
+    const pause = failures > 0 ? 1000 * 2 ** failures : document.hidden ? HIDDEN_PAUSE_MS : 4 * took;
+    await new Promise((resolve) => setTimeout(resolve, Math.min(Math.max(SHORTEST_PAUSE_MS, pause), LONGEST_PAUSE_MS)));
   }
+  isRefreshing = false;
 }
 
+/** Whether it could be replaced. */
 async function replaceMain() {
   try {
     const given = await fragment(location.pathname + location.search);
     change(main, given);
     onChanged();
+    showConnection(lastStatus.isConnected ?? false, lastStatus.problem);
+    return true;
   } catch (error) {
-    showConnection(false, error instanceof Error && !(error instanceof TypeError) ? error.message : "");
+    showConnection(false, error instanceof Error && error.name === "Error" ? error.message : "");
+    return false;
   }
 }
 
@@ -284,13 +342,15 @@ let isLeader = false;
 
 /** @param {News} news */
 function onNews(news) {
-  if (news.isConnected !== undefined) showConnection(news.isConnected, news.problem);
+  if (news.isConnected !== undefined) {
+    lastStatus = news;
+    showConnection(news.isConnected, news.problem);
+  }
   if (news.changed) onTasksChanged(news.changed);
 }
 
 /** @param {News} news */
 function publish(news) {
-  if (news.isConnected !== undefined) lastStatus = news;
   channel.postMessage(news);
   onNews(news);
 }
@@ -314,22 +374,43 @@ function changed(id) {
   }, 100);
 }
 
+/** The server sends something at least every 15 s. */
+const SILENCE_MS = 40_000;
+
 /** Resolves when the stream cannot be continued. */
 function readStream() {
   return new Promise((resolve) => {
     const stream = new EventSource("/api/v1/stream");
-    stream.addEventListener("snapshot", () => publish({ isConnected: true, changed: [] }));
-    stream.addEventListener("change", ({ data }) => {
+    let lastEvent = Date.now();
+    const end = () => {
+      clearInterval(watch);
+      stream.close();
+      publish({ isConnected: false });
+      resolve(undefined);
+    };
+    // A connection can be dead without an error: a sleeping device, a broken tunnel.
+    const watch = setInterval(() => Date.now() - lastEvent > SILENCE_MS && end(), 5_000);
+    const on = (/** @type {string} */ name, /** @type {(data: any) => void} */ act) =>
+      stream.addEventListener(name, ({ data }) => {
+        lastEvent = Date.now();
+        act(data);
+      });
+    on("ping", () => {});
+    on("snapshot", () => publish({ isConnected: true, changed: [] }));
+    on("change", (data) => {
       const change = JSON.parse(data);
       const id = change.task?.task_id ?? change.removed;
       if (id) changed(id);
       else publish({ changed: [] });
     });
-    stream.onopen = () => publish({ isConnected: true });
+    stream.onopen = () => {
+      lastEvent = Date.now();
+      publish({ isConnected: true });
+    };
     stream.onerror = () => {
-      publish({ isConnected: false });
       // The browser tries again by itself, unless the server has refused it.
-      if (stream.readyState === EventSource.CLOSED) resolve(undefined);
+      if (stream.readyState === EventSource.CLOSED) end();
+      else publish({ isConnected: false });
     };
   });
 }
@@ -340,7 +421,7 @@ async function lead() {
     await readStream();
     const response = await fetch("/api/v1/session").catch(() => null);
     if (response?.status === 401) {
-      publish({ isConnected: false, problem: "Signed out. Run mcp-delegator dashboard for a new link." });
+      publish({ isConnected: false, problem: SIGNED_OUT });
     }
     await new Promise((resolve) => setTimeout(resolve, pause));
   }
@@ -433,6 +514,9 @@ function pageOf(data) {
 async function submit(form, submitter) {
   const { action = "", confirm: question, review, done, task = "" } = form.dataset;
   const input = inputOf(form, submitter);
+  const areas = findAll("textarea[data-draft]", form).map((area) => /** @type {HTMLTextAreaElement} */ (area));
+  const sent = areas.map((area) => area.value);
+  const sentComments = comments(task);
   if (review !== undefined) {
     input[review] = reviewText(task, String(input[review] ?? ""));
     if (input[review] === "") return toast("There is no comment yet.", true);
@@ -442,18 +526,20 @@ async function submit(form, submitter) {
   try {
     const envelope = await act(action, input);
     if (envelope === null) return;
-    for (const area of findAll("textarea[data-draft]", form)) {
-      /** @type {HTMLTextAreaElement} */ (area).value = "";
+    // What was written meanwhile stays.
+    for (const [at, area] of areas.entries()) {
+      if (area.value !== sent[at]) continue;
+      area.value = "";
       store(`draft:${area.dataset.draft}`, null);
     }
-    if (review !== undefined) forgetComments(task);
+    if (review !== undefined) forgetComments(task, sentComments);
     if (done === "reload" && dialog.open) dialog.close();
     const page = form.hasAttribute("data-open") ? pageOf(envelope.data) : null;
     if (page) location.assign(page);
     else void refresh();
     toast(envelope.warnings?.[0] ?? "Done.");
   } catch (error) {
-    toast(error instanceof Error ? error.message : String(error), true);
+    failed(error);
   } finally {
     form.toggleAttribute("data-of-user-busy", false);
   }
@@ -474,8 +560,6 @@ document.addEventListener("submit", (event) => {
 });
 
 document.addEventListener("change", ({ target }) => {
-  const form = target instanceof HTMLSelectElement ? target.form : null;
-  if (form?.hasAttribute("data-filter")) form.requestSubmit();
   if (target instanceof HTMLInputElement && target.classList.contains("choose")) showChosen();
   if (target instanceof HTMLInputElement && target.hasAttribute("data-viewed")) setViewed(target);
 });
@@ -532,7 +616,7 @@ async function showCheck(path) {
     dialog.replaceChildren(...given.childNodes);
     dialog.showModal();
   } catch (error) {
-    toast(error instanceof Error ? error.message : String(error), true);
+    failed(error);
   }
 }
 
@@ -564,8 +648,8 @@ document.addEventListener("click", (event) => {
 
 // --- Review: comments on lines, kept until they are sent
 
-/** @param {string} task */
-const commentsKey = (task) => `comments:${task}`;
+/** Another comparison has other lines. @param {string} task */
+const commentsKey = (task) => `comments:${task}:${new URLSearchParams(location.search).get("against") ?? ""}`;
 
 /** @param {string} task @returns {Comment[]} */
 function comments(task) {
@@ -581,14 +665,21 @@ function storeComments(task, all) {
   store(commentsKey(task), all.length > 0 ? JSON.stringify(all) : null);
 }
 
-/** @param {string} task */
-function forgetComments(task) {
-  store(commentsKey(task), null);
+/** @param {Comment} one @param {Comment} other */
+const isSamePlace = (one, other) => one.path === other.path && one.side === other.side && one.line === other.line;
+
+/** @param {string} task @param {Comment[]} sent */
+function forgetComments(task, sent) {
+  const isSent = (/** @type {Comment} */ comment) => sent.some((other) => isSamePlace(other, comment) && other.text === comment.text);
+  storeComments(task, comments(task).filter((comment) => !isSent(comment)));
   findAll("#diff .comment").forEach((box) => box.remove());
-  countComments();
+  showComments();
 }
 
 const reviewedTask = () => find("#diff")?.dataset.task ?? "";
+
+/** @param {Comment} comment */
+const placeName = ({ path, side, line }) => `${side} ${line} ${path}`;
 
 /** The line that a comment is on, without its text. @param {HTMLElement} line @returns {Comment} */
 function placeOf(line) {
@@ -603,76 +694,123 @@ function placeOf(line) {
   };
 }
 
-/** @param {Comment} one @param {Comment} other */
-const isSamePlace = (one, other) => one.path === other.path && one.side === other.side && one.line === other.line;
-
-/** @param {Comment} comment @returns {HTMLElement | null} */
+/** The line of a comment: that with its number, or the nearest one with the same code. @param {Comment} comment */
 function lineOf(comment) {
   const file = findAll("#diff .file").find((file) => file.dataset.path === comment.path);
-  return file ? find(`.l[data-${comment.side}="${comment.line}"]`, file) : null;
+  if (!file) return null;
+  const isSame = (/** @type {HTMLElement} */ line) => find("code", line)?.textContent === comment.code;
+  const exact = find(`.l[data-${comment.side}="${comment.line}"]`, file);
+  if (exact && isSame(exact)) return exact;
+  const distance = (/** @type {HTMLElement} */ line) => Math.abs(placeOf(line).line - comment.line);
+  const same = findAll(`.l[data-${comment.side}]`, file).filter(isSame);
+  return same.sort((one, other) => distance(one) - distance(other))[0] ?? null;
 }
+
+/** The element that a comment follows: side by side, two halves make a row. @param {HTMLElement} line */
+function rowEnd(line) {
+  const parent = line.parentElement;
+  if (!parent?.classList.contains("split")) return line;
+  const cells = [...parent.children].filter((cell) => cell.classList.contains("l"));
+  return cells[cells.indexOf(line) | 1] ?? line;
+}
+
+/** @param {string} name @returns {HTMLElement | undefined} */
+const boxOf = (name) => findAll("#diff .comment").find((box) => box.dataset.place === name);
 
 /** @param {HTMLElement} line */
 function editComment(line) {
   if (line.dataset.old === undefined && line.dataset.new === undefined) return;
+  line.tabIndex = -1;
   const place = placeOf(line);
-  const known = commentBox(line);
-  if (known) return void find("textarea", known)?.focus();
-  showComment(line, comments(reviewedTask()).find((other) => isSamePlace(other, place)) ?? place);
-  find("textarea", commentBox(line) ?? document)?.focus();
+  const box = boxOf(placeName(place)) ?? commentBox(place);
+  if (!box.isConnected) rowEnd(line).after(box);
+  find("textarea", box)?.focus();
 }
 
-/** @param {HTMLElement} line @returns {HTMLElement | null} */
-function commentBox(line) {
-  // Beside each other two halves make a row, and the box stands below it.
-  const next = [line.nextElementSibling, line.nextElementSibling?.nextElementSibling];
-  const { side, line: number } = placeOf(line);
-  const isBox = /** @param {Element | null | undefined} box */ (box) =>
-    box instanceof HTMLElement && box.classList.contains("comment") && box.dataset.place === `${side}${number}`;
-  return /** @type {HTMLElement | null} */ (next.find(isBox) ?? null);
-}
-
-/** @param {HTMLElement} line @param {Comment} comment */
-function showComment(line, comment) {
-  if (commentBox(line)) return;
+/** @param {Comment} comment @param {string} text */
+function setComment(comment, text) {
   const task = reviewedTask();
-  const text = /** @type {HTMLTextAreaElement} */ (
-    element("textarea", { rows: "3", "aria-label": `Comment on line ${comment.line} of ${comment.path}` })
-  );
+  const others = comments(task).filter((other) => !isSamePlace(other, comment));
+  storeComments(task, text.trim() === "" ? others : [...others, { ...comment, text }]);
+}
+
+/** @param {Comment} comment */
+function commentBox(comment) {
+  const label = `Comment on line ${comment.line} of ${comment.path}`;
+  const text = /** @type {HTMLTextAreaElement} */ (element("textarea", { rows: "3", "aria-label": label }));
   text.value = comment.text;
   const remove = element("button", { type: "button", class: "quiet" }, "Remove");
-  const box = element("div", { class: "comment", "data-own": "", "data-place": `${comment.side}${comment.line}` }, text, remove);
-  const save = () => {
-    const others = comments(task).filter((other) => !isSamePlace(other, comment));
-    const own = text.value.trim() === "" ? [] : [{ ...comment, text: text.value }];
-    storeComments(task, [...others, ...own]);
+  const box = element("div", { class: "comment", "data-own": "", "data-place": placeName(comment) }, text, remove);
+  const leave = () => {
+    const line = lineOf(comment);
+    if (line) line.tabIndex = -1;
+    line?.focus();
+  };
+  text.oninput = () => {
+    setComment(comment, text.value);
     countComments();
   };
-  text.oninput = save;
   text.onkeydown = (event) => {
-    if (event.key === "Escape") line.focus();
+    if (event.key === "Escape") leave();
   };
   remove.onclick = () => {
-    text.value = "";
-    save();
+    setComment(comment, "");
     box.remove();
-    line.focus();
+    countComments();
+    leave();
   };
-  const isSplit = line.parentElement?.classList.contains("split");
-  const cells = line.parentElement ? [...line.parentElement.querySelectorAll(".l")] : [];
-  const isLeft = isSplit && cells.indexOf(line) % 2 === 0;
-  (isLeft ? (line.nextElementSibling ?? line) : line).after(box);
+  return box;
+}
+
+/** Puts each comment below its line; what has no line any more is listed in the review. */
+function showComments() {
+  /** @type {Comment[]} */
+  const lost = [];
+  for (const comment of comments(reviewedTask())) {
+    const line = lineOf(comment);
+    const box = boxOf(placeName(comment)) ?? commentBox(comment);
+    const file = findAll("#diff .file").find((file) => file.dataset.path === comment.path);
+    const isFolded = file && partOf(file).dataset.load && partOf(file).dataset.ofUserLoaded === undefined;
+    if (!line && !isFolded) lost.push(comment);
+    if (!line) box.remove();
+    else if (rowEnd(line).nextElementSibling !== box) {
+      const hadFocus = box.contains(document.activeElement);
+      rowEnd(line).after(box);
+      if (hadFocus) find("textarea", box)?.focus();
+    }
+  }
+  showLost(lost);
+  countComments();
+}
+
+/** @param {Comment[]} lost */
+function showLost(lost) {
+  find("#review .lost")?.remove();
+  if (lost.length === 0) return;
+  const item = (/** @type {Comment} */ comment) => {
+    const remove = element("button", { type: "button", class: "quiet" }, "Remove");
+    remove.onclick = () => {
+      setComment(comment, "");
+      showComments();
+    };
+    return element("li", {}, `${comment.path}:${comment.line} `, element("code", {}, comment.code), ` ${comment.text} `, remove);
+  };
+  const list = element("ul", {}, ...lost.map(item));
+  const box = element("div", { class: "lost", "data-own": "" }, element("p", {}, "Comments on lines that have changed:"), list);
+  find("#review h2")?.after(box);
 }
 
 function countComments() {
   const text = find("[data-comments]");
   const count = comments(reviewedTask()).length;
-  if (text && count > 0) text.textContent = `${count} ${count === 1 ? "comment" : "comments"} on lines.`;
+  if (!text) return;
+  text.dataset.ofUserHint ??= text.textContent ?? "";
+  text.textContent = count > 0 ? `${count} ${count === 1 ? "comment" : "comments"} on lines.` : text.dataset.ofUserHint;
 }
 
 /** All comments as one message: place, quoted line, text. @param {string} task @param {string} general */
 function reviewText(task, general) {
-  const order = /** @param {Comment} one @param {Comment} other */ (one, other) =>
+  const order = (/** @type {Comment} */ one, /** @type {Comment} */ other) =>
     one.path.localeCompare(other.path) || one.line - other.line;
   const parts = comments(task).sort(order).map(({ path, side, line, code, text }) => {
     const before = side === "old" ? ", before the change" : "";
@@ -700,32 +838,26 @@ function setViewed(box) {
   if (!file) return;
   store(viewedKey(file), box.checked ? (file.dataset.version ?? "") : null);
   partOf(file).open = !box.checked;
+  // From there the keys go on to the next file.
+  if (box.checked) find("summary", file)?.focus();
 }
 
 /** The lines of a large file, when it is opened. @param {HTMLDetailsElement} part */
 async function loadLines(part) {
+  const version = part.closest(".file")?.getAttribute("data-version") ?? "";
   const path = part.dataset.load;
-  if (!part.open || !path || part.hasAttribute("data-of-user-loaded")) return;
-  part.toggleAttribute("data-of-user-loaded", true);
+  if (!part.open || !path || part.dataset.ofUserLoaded === version) return;
+  part.dataset.ofUserLoaded = version;
   try {
     const given = find(".file .content", await fragment(path));
     const content = find(".content", part);
     if (!given || !content) return;
     content.replaceChildren(...document.importNode(given, true).childNodes);
-    content.toggleAttribute("data-own", true);
     showComments();
   } catch (error) {
-    part.toggleAttribute("data-of-user-loaded", false);
-    toast(error instanceof Error ? error.message : String(error), true);
+    delete part.dataset.ofUserLoaded;
+    failed(error);
   }
-}
-
-function showComments() {
-  for (const comment of comments(reviewedTask())) {
-    const line = lineOf(comment);
-    if (line) showComment(line, comment);
-  }
-  countComments();
 }
 
 function prepareDiff() {
@@ -738,6 +870,8 @@ function prepareDiff() {
       box.checked = isViewed;
       partOf(file).open = !isViewed;
     }
+    // Lines that were loaded before may be others by now.
+    if (partOf(file).dataset.ofUserLoaded !== undefined) void loadLines(partOf(file));
   }
   showComments();
 }
@@ -781,16 +915,20 @@ function showKeys() {
  * @param {number} step
  */
 function move(selector, step) {
-  const all = findAll(selector).filter((item) => item.offsetParent !== null);
+  const all = findAll(selector);
   const active = document.activeElement;
   let at = all.findIndex((item) => item === active || item.contains(active));
-  if (at < 0 && active) {
-    const follows = /** @param {HTMLElement} item */ (item) =>
-      (active.compareDocumentPosition(item) & Node.DOCUMENT_POSITION_FOLLOWING) !== 0;
-    const first = active === document.body ? 0 : all.findIndex(follows);
+  if (at < 0) {
+    const follows = (/** @type {HTMLElement} */ item) =>
+      active !== null && (active.compareDocumentPosition(item) & Node.DOCUMENT_POSITION_FOLLOWING) !== 0;
+    const found = active === document.body ? 0 : all.findIndex(follows);
+    const first = found < 0 ? all.length : found;
     at = first - (step > 0 ? 1 : 0);
   }
-  const item = all[Math.min(Math.max(at + step, 0), all.length - 1)];
+  // What is folded cannot have the focus.
+  do at += step;
+  while (all[at] && !all[at].checkVisibility());
+  const item = all[at];
   if (!item) return;
   const inner = find("a.title", item) ?? item;
   if (inner === item && !item.hasAttribute("tabindex")) item.tabIndex = -1;

@@ -25,8 +25,15 @@ impl Changes<'_> {
         let (Some(owner), Some(other_owner)) = (&task.worktree, &other.worktree) else {
             return Err(refused("one of them had no worktree").into());
         };
-        if owner == other_owner && task.id == other.id {
-            return Err(refused("they are one task").into());
+        if owner == other_owner {
+            let registry = self.engine.registry_of(&task.id)?;
+            let (earlier, later) = if task.seq < other.seq { (task, other) } else { (other, task) };
+            let next = next_start(&registry, owner, earlier)?;
+            if next.is_none_or(|(id, _)| {
+                registry.get(&id).ok().flatten().is_none_or(|next| next.seq > later.seq)
+            }) {
+                return Err(refused("what the earlier one left in their worktree is not stored").into());
+            }
         }
         let (plan, own) = self.result_of(task, environment)?;
         let (other_plan, others) = self.result_of(other, environment)?;
@@ -62,10 +69,11 @@ impl Changes<'_> {
     fn result_of(&self, task: &Task, environment: &Variables) -> Result<(WorktreePlan, TaskDiff)> {
         let owner = task.worktree.as_ref().unwrap_or(&task.id);
         let registry = self.engine.registry_of(&task.id)?;
-        if let Some(text) = start_of_next(&registry, owner, task)? {
+        if let Some((_, text)) = next_start(&registry, owner, task)? {
             return Ok((plan_of(&registry, owner)?, TaskDiff { text, ..TaskDiff::default() }));
         }
-        let busy = registry.live_tasks_in_worktree(owner)?.into_iter().next();
+        // What the task itself has changed so far is its result for now.
+        let busy = registry.live_tasks_in_worktree(owner)?.into_iter().find(|busy| *busy != task.id);
         if let Some(state) = busy.map(|id| registry.get(&id)).transpose()?.flatten().map(|busy| busy.state) {
             return Err(EngineError::NotEnded { task: task.id.clone(), state });
         }
@@ -89,11 +97,11 @@ impl Changes<'_> {
     }
 }
 
-/// The changes in the worktree when the next task began to write there; `None` if none has.
-fn start_of_next(registry: &Registry, owner: &TaskId, task: &Task) -> Result<Option<Vec<u8>>> {
+/// The next task that began to write in the worktree, and what had changed there then.
+fn next_start(registry: &Registry, owner: &TaskId, task: &Task) -> Result<Option<(TaskId, Vec<u8>)>> {
     for id in registry.tasks_in_worktree(owner)?.into_iter().skip_while(|id| *id != task.id).skip(1) {
         if let Some(text) = registry.dir().task(&id).read(TaskFile::StartDiff)? {
-            return Ok(Some(text));
+            return Ok(Some((id, text)));
         }
     }
     Ok(None)

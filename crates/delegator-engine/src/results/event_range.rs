@@ -5,7 +5,7 @@ use std::io::{BufRead, BufReader, Seek, SeekFrom};
 use std::os::unix::fs::MetadataExt;
 
 use delegator_domain::task::TaskId;
-use delegator_registry::TaskFile;
+use delegator_registry::{Task, TaskFile};
 
 use crate::Results;
 use crate::error::{EngineError, Result};
@@ -14,7 +14,32 @@ use crate::error::{EngineError, Result};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredEvent {
     pub number: u64,
+    /// Where it begins in the stream.
+    pub begin: u64,
     pub line: Vec<u8>,
+}
+
+/// When the events of a task were written, to about a second.
+#[derive(Debug, Default)]
+pub struct EventTimes {
+    started_ms: Option<i64>,
+    /// From which place on the events are of which time.
+    marks: Vec<(u64, i64)>,
+}
+
+impl EventTimes {
+    fn parse(started_ms: Option<i64>, text: &str) -> EventTimes {
+        let mark = |line: &str| {
+            let (begin, ms) = line.split_once(' ')?;
+            Some((begin.parse().ok()?, ms.parse().ok()?))
+        };
+        EventTimes { started_ms, marks: text.lines().filter_map(mark).collect() }
+    }
+
+    pub fn of(&self, event: &StoredEvent) -> Option<i64> {
+        let next = self.marks.partition_point(|(begin, _)| *begin <= event.begin);
+        next.checked_sub(1).map(|at| self.marks[at].1).or(self.started_ms)
+    }
 }
 
 /// How far a reader has read.
@@ -37,6 +62,15 @@ pub struct EventRange {
 }
 
 impl Results<'_> {
+    /// Those of a task that ran elsewhere are not known.
+    pub fn event_times(&self, task: &Task) -> Result<EventTimes> {
+        if task.remote.is_some() {
+            return Ok(EventTimes::default());
+        }
+        let text = self.read_stored(&task.id, TaskFile::EventTimes)?;
+        Ok(EventTimes::parse(task.started_at_ms, &String::from_utf8_lossy(&text)))
+    }
+
     /// Up to `limit` lines after `place`, without those up to number `skip`, and at most about
     /// `max_bytes` of them. The last line need not be complete if the task has ended.
     pub fn event_range(
@@ -91,10 +125,15 @@ fn read_range(
             return Ok(EventRange { has_more: true, ..range });
         }
         range.end.lines += 1;
+        let begin = range.end.bytes;
         range.end.bytes += read as u64;
         if range.end.lines > skip {
             size += read;
-            range.events.push(StoredEvent { number: range.end.lines, line: std::mem::take(&mut line) });
+            range.events.push(StoredEvent {
+                number: range.end.lines,
+                begin,
+                line: std::mem::take(&mut line),
+            });
         }
     }
 }
@@ -133,6 +172,13 @@ mod tests {
         let restarted = range("new\n", next.end, 0, 9, 1_000);
         assert!(restarted.is_restarted);
         assert_eq!(lines(&restarted), [(1, "new".to_owned())]);
+    }
+
+    #[test]
+    fn the_time_of_an_event_is_that_of_the_last_mark_before_it() {
+        let times = EventTimes::parse(Some(5), "10 1000\n30 2000\nbroken\n");
+        let of = |begin| times.of(&StoredEvent { number: 1, begin, line: Vec::new() });
+        assert_eq!([0, 9, 10, 29, 30, 99].map(of), [5, 5, 1000, 1000, 2000, 2000].map(Some));
     }
 
     #[test]

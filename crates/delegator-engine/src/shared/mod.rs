@@ -4,6 +4,7 @@
 pub(crate) mod agent_lookup;
 pub(crate) mod allowed_paths;
 pub(crate) mod connection_pool;
+pub(crate) mod dashboard_address;
 pub(crate) mod directories;
 pub(crate) mod estimate;
 pub(crate) mod format_version;

@@ -5,7 +5,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::fs::{self, File, OpenOptions};
-use std::io;
+use std::io::{self, Write};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::net::UnixDatagram;
@@ -44,6 +44,8 @@ use crate::upkeep::rescue::{is_rescue_due, rescue};
 /// Slightly shorter than the 30 s interval of a single supervisor, so that one supervisor covers all of them.
 const UPKEEP_INTERVAL_MS: i64 = 25_000;
 
+const EVENT_TIME_INTERVAL_MS: i64 = 1_000;
+
 pub(crate) struct TaskPorts {
     pub(crate) registry: RefCell<PooledConnection>,
     pub(crate) id: TaskId,
@@ -62,6 +64,8 @@ pub(crate) struct TaskPorts {
     pub(crate) observation: RefCell<Option<Observation>>,
     pub(crate) redactor: Redactor,
     pub(crate) times: RefCell<AgentTimes>,
+    /// When the last time of an event was recorded.
+    pub(crate) event_time_ms: Cell<i64>,
     /// What changed until the agent and its processes were gone.
     pub(crate) observed: RefCell<Option<EvidenceAndFindings>>,
 }
@@ -183,7 +187,23 @@ impl Ports for TaskPorts {
     }
 
     fn create(&self, stream: Stream, part: u32) -> io::Result<File> {
+        if stream == Stream::Events && part == 0 {
+            let _ = fs::remove_file(self.dir.file(TaskFile::EventTimes));
+            self.event_time_ms.set(self.now_ms());
+        }
         create_stream(&self.path(stream, part))
+    }
+
+    /// The beginning needs none: the task has a time of its start.
+    fn record_event_time(&self, stored: u64) {
+        let now_ms = self.now_ms();
+        if now_ms.saturating_sub(self.event_time_ms.get()) < EVENT_TIME_INTERVAL_MS {
+            return;
+        }
+        self.event_time_ms.set(now_ms);
+        let path = self.dir.file(TaskFile::EventTimes);
+        let file = OpenOptions::new().append(true).create(true).mode(0o600).open(path);
+        let _ = file.and_then(|mut file| writeln!(file, "{stored} {now_ms}"));
     }
 
     fn remove(&self, stream: Stream, part: u32) -> io::Result<()> {

@@ -105,6 +105,7 @@ pub(crate) fn supervise_task(
         log: SupervisorLog::default(),
         observation: RefCell::new(None),
         times: RefCell::default(),
+        event_time_ms: Cell::new(0),
         observed: RefCell::new(None),
     };
     crash_point(CrashPoint::LaunchRead);
@@ -127,11 +128,15 @@ pub(crate) fn supervise_task(
     start_all(engine, &mut registry, claimed)?;
     crash_point(CrashPoint::SuccessorsStarted);
     settle_worktree(engine, &mut registry, &dir, worktree.as_ref(), &environment)?;
-    start_delivery_if_due(engine, &registry)?;
-    start_pruning_if_due(engine, &mut registry)?;
-    remove_orphaned_launches(engine, &mut registry)?;
+    do_upkeep(engine, &mut registry)?;
     merge_restore_points(&dir, &environment);
     Ok(())
+}
+
+fn do_upkeep(engine: &Engine, registry: &mut Registry) -> Result<()> {
+    start_delivery_if_due(engine, registry)?;
+    start_pruning_if_due(engine, registry)?;
+    remove_orphaned_launches(engine, registry)
 }
 
 /// Merges packs if there are many. Errors are ignored: the next task tries again.

@@ -25,7 +25,7 @@ use crate::shared::git_program::git;
 use crate::shared::work_tree::untrusted_trees;
 use crate::submit::launch_file::Launch;
 use crate::worktrees::plan::WorktreePlan;
-use crate::worktrees::recorded::{RecordedWorktree, WorktreeState, worktree_changes};
+use crate::worktrees::recorded::{RecordedWorktree, WorktreeChanges, WorktreeState, worktree_changes};
 
 /// For git. Writing a hundred thousand files takes seconds.
 const GIT_LIMIT: Duration = Duration::from_secs(10 * 60);
@@ -77,13 +77,17 @@ impl Step<'_> {
         let recorded = RecordedWorktree::read(&ports.registry.borrow(), owner)?;
         let state = recorded.map(|recorded| recorded.state);
         if state == Some(WorktreeState::Present) {
-            self.store_start(ports);
+            self.store_start(
+                || worktree_changes(&ports.registry.borrow(), owner, &self.launch.variables),
+                ports,
+            );
             return Ok(());
         }
         if *owner != ports.id {
             if state != Some(WorktreeState::Unchanged) {
                 return Err(IsolationError::Gone { task: owner.clone() }.into());
             }
+            self.store_start(|| Ok(WorktreeChanges::default()), ports);
             // A supervisor that was killed while it created it again left these.
             for left in [&worktree.path, &worktree.own_dir()] {
                 remove_directory(left).map_err(EngineError::io("remove the worktree"))?;
@@ -93,18 +97,16 @@ impl Step<'_> {
         self.in_background(ports, || self.fill(created))
     }
 
-    /// Stores what earlier tasks changed in the worktree, so that the own changes can be shown without it. Without it
-    /// only that comparison is missing.
-    fn store_start(&self, ports: &TaskPorts) {
+    /// Stores what earlier tasks changed in the worktree, so that the own changes can be shown without it.
+    fn store_start(&self, changes: impl FnOnce() -> Result<WorktreeChanges>, ports: &TaskPorts) {
         if self.plan.owner == ports.id || !self.launch.settings.run.mode.writes() {
             return;
         }
-        let changes = worktree_changes(&ports.registry.borrow(), &self.plan.owner, &self.launch.variables);
-        let stored = changes.and_then(|changes| match changes.too_large {
+        let stored = changes().and_then(|changes| match changes.too_large {
             Some(_) => Ok(()),
             None => Ok(self.dir.write(TaskFile::StartDiff, &changes.diff)?),
         });
-        // The task itself does not need it.
+        // The task does not need it: without it a comparison is refused.
         let _: Result<()> = stored;
     }
 

@@ -22,6 +22,7 @@ use super::delivery_content::{DeliveryContent, Relevance, load, relevance};
 use super::delivery_policy::DeliveryPolicy;
 use crate::Engine;
 use crate::error::{EngineError, Result};
+use crate::shared::dashboard_address::DashboardAddress;
 use crate::shared::task_of_process::{DELIVER, record_delivery_process};
 
 const MAX_AT_ONCE: usize = 8;
@@ -264,11 +265,17 @@ impl Round<'_> {
         self.begun += 1;
         let number = self.begun;
         self.in_flight.push((number, delivery));
+        let dashboard = DashboardAddress::read(&self.engine.state_dir).ok().flatten();
         let sender = sender.clone();
         scope.spawn(move || {
-            let each =
-                contents.iter().map(|(content, number)| content.notification(*number, &settings, now_ms));
-            let result = send(channel, &settings, &Notification::merged(each.collect()), now_ms);
+            let with_link = |notification: Notification| match &dashboard {
+                Some(address) => notification.with_link(address),
+                None => notification,
+            };
+            let each = contents.iter();
+            let each = each.map(|(content, number)| content.notification(*number, &settings, now_ms));
+            let merged = with_link(Notification::merged(each.map(with_link).collect()));
+            let result = send(channel, &settings, &merged, now_ms);
             // The receiver is gone only if the process ends with an error.
             let _ = sender.send((number, result));
         });

@@ -38,6 +38,8 @@ named_enum! {
         /// The agent's output, append-only; for a task that a provider runs a copy, which a new attempt
         /// replaces.
         Events = "events.jsonl",
+        /// When the agent wrote which part of the events: lines of a length and a time, at most one a second.
+        EventTimes = "events-times.txt",
         /// Which attempt the copied events belong to.
         EventPosition = "events-position.json",
         Stderr = "stderr.log",

@@ -143,6 +143,9 @@ impl<'a, R: Read + AsFd> EventReader<'a, R> {
             self.record_empty();
             return (0, false);
         };
+        if let Some(stored) = self.sink.store.stored() {
+            self.ports.record_event_time(stored);
+        }
         let lines_before = self.framer.lines();
         let (lines, rest) = bytes.split_at(memchr::memrchr(b'\n', bytes).map_or(0, |end| end + 1));
         let mut is_activity = self.process(lines, dialogue);

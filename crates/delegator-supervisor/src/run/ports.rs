@@ -109,6 +109,9 @@ pub trait Ports {
     /// The wall clock, in milliseconds since 1970.
     fn now_ms(&self) -> i64;
 
+    /// New events are stored from now on, after this many bytes. Called before they are stored.
+    fn record_event_time(&self, _stored: u64) {}
+
     /// Whether the task is to be ended. Called at least once a second and whenever [`Ports::wake_fd`] is
     /// readable; must consume whatever made it readable, and never block.
     fn cancel_requested(&self) -> Option<CancelRequest>;

@@ -80,6 +80,11 @@ impl<'a> StreamStore<'a> {
         }
     }
 
+    /// The length of what readers see; `None` once the stream is so long that a part of it may be omitted.
+    pub(crate) fn stored(&self) -> Option<u64> {
+        self.current.is_none().then_some(self.head_size)
+    }
+
     pub(crate) fn append(&mut self, bytes: &[u8]) {
         self.appended += bytes.len() as u64;
         let result = self.try_append(bytes);

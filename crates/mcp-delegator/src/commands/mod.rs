@@ -36,6 +36,7 @@ pub mod schema;
 pub mod send;
 pub mod setup;
 pub mod show;
+pub mod sign_in;
 pub mod terminal_prompt;
 pub mod usage;
 pub mod version;

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use delegator_config::{Settings, ToolFormat, built_in_default};
 use delegator_engine::wait_thread::WaitThread;
-use delegator_engine::{ConnectionPool, Engine, LiveFeed, is_peer_in_task};
+use delegator_engine::{ConnectionPool, DashboardAddress, Engine, LiveFeed, is_peer_in_task};
 use delegator_fleet::DatabasePool;
 use delegator_registry::make_private_path;
 use rmcp::handler::server::ServerHandler;
@@ -21,11 +21,10 @@ use crate::commands::context::Context;
 use crate::commands::inputs::choices;
 use crate::commands::local::agent_candidates::installed_agents;
 use crate::commands::local::tasks::{TOKEN_FILE_PATH, engine};
+use crate::commands::sign_in::{Scope, Sessions};
 use crate::error::{AppError, ErrorCode, Problem, io_error};
-use crate::mcp::api::{Api, Scope};
-use crate::mcp::dashboard::running::RunningServer;
+use crate::mcp::api::Api;
 use crate::mcp::server::Server;
-use crate::mcp::sign_in::Sessions;
 use crate::mcp::tools::server_state::ServerState;
 use crate::mcp::tools::toolbox::Toolbox;
 use crate::mcp::transport::http::token::Token;
@@ -156,7 +155,17 @@ pub fn serve<H: ServerHandler + Clone>(
         recorded.map_err(|error| io_error("Recording the path of the token file", &error))?;
     }
     context.screen.announce_always(&format!("The bearer token is in {}", path.display()));
-    let listen = Listen { address, token, scope: scope(&input), tls: None, public_name: None };
+    let scope = scope(&input);
+    let listen = Listen {
+        address,
+        token,
+        scope,
+        tls: None,
+        public_name: None,
+        // On other addresses only `dashboard` lets browsers sign in, which wants TLS for that.
+        has_pages: address.ip().is_loopback() && scope == Scope::Write,
+        own_address: None,
+    };
     let handler = wrap(server.clone());
     over_http(context, server, handler, listen, |address| {
         context.screen.announce_always(&format!("Serving on http://{address}/mcp"));
@@ -215,10 +224,13 @@ pub fn over_http(
     let live = LiveFeed::new(engine(context)?.with_connections(connections))?;
     let api = Api::new(server.clone(), live, state_dir);
     let is_in_task = is_in_task(engine(context)?);
-    let mut recorded = None;
+    let (mut recorded, has_pages) = (None, listen.has_pages);
     http::serve(handler, (server, api), &Sessions::new(state_dir), listen, is_in_task, |address| {
         let url = on_listening(address)?;
-        let record = RunningServer::record(state_dir, &url);
+        if !has_pages {
+            return Ok(());
+        }
+        let record = DashboardAddress::record(state_dir, &url);
         recorded = record.map_err(|error| io_error("Recording the address", &error))?;
         Ok(())
     })

@@ -10,6 +10,7 @@ use delegator_engine::SubmitOutcome;
 use crate::commands::local::attempts::{AttemptsInputs, group_of, submit_attempts};
 use crate::commands::local::preflight::agent_problems;
 use crate::commands::prelude::*;
+use crate::commands::sign_in::OpenInput;
 use crate::output::data::acknowledgement::AckMeta;
 use crate::output::data::diff::not_carried_warning;
 use crate::output::data::group::GroupData;
@@ -32,6 +33,8 @@ pub struct Exec {
     pub agent: AgentInputs,
     #[serde(flatten)]
     pub attempts: AttemptsInputs,
+    #[serde(flatten)]
+    pub open: OpenInput,
 }
 
 impl Exec {
@@ -55,7 +58,8 @@ impl InputRules for Exec {
     }
 
     fn preflight(&self, context: &PreflightContext<'_>) -> Vec<Problem> {
-        agent_problems(&self.task_input(), &self.attempts, context)
+        let problems = agent_problems(&self.task_input(), &self.attempts, context);
+        problems.into_iter().chain(self.open.preflight(context)).collect()
     }
 }
 
@@ -85,6 +89,7 @@ pub fn run(context: &Context<'_>, input: Exec) -> Result<CommandOutput, AppError
     let engine = engine(context)?;
     let request = TaskRequest::new(input.task_input());
     let submitted = submit_attempts(context, &engine, &request, &input.attempts)?;
+    input.open.open(context, &submitted.task)?;
     accepted_output(&engine, submitted)
 }
 

@@ -16,6 +16,7 @@ use crate::commands::local::exec::accepted_output;
 use crate::commands::local::preflight::agent_problems;
 use crate::commands::local::tasks::{first_ended, refresh, report_obstacles};
 use crate::commands::prelude::*;
+use crate::commands::sign_in::OpenInput;
 use crate::commands::{AfterWait, Origin, Started, TaskWait};
 use crate::output::command_data::Data;
 use crate::output::data::failure::{FailureContext, PartialResults, TimedOutRun, TimeoutContext, describe};
@@ -47,6 +48,8 @@ pub struct Run {
     pub agent: AgentInputs,
     #[serde(flatten)]
     pub attempts: AttemptsInputs,
+    #[serde(flatten)]
+    pub open: OpenInput,
     /// Return after this many seconds, even if the task is still running; CLI: on the command line, no limit unless given
     #[schemars(range(min = 1, max = 86_400), extend("x-markers" = [Marker::Advanced], "default" = built_in_default("call_budget_sec")))]
     pub call_budget_sec: Option<u32>,
@@ -83,7 +86,8 @@ impl InputRules for Run {
     }
 
     fn preflight(&self, context: &PreflightContext<'_>) -> Vec<Problem> {
-        agent_problems(&self.task_input(), &self.attempts, context)
+        let problems = agent_problems(&self.task_input(), &self.attempts, context);
+        problems.into_iter().chain(self.open.preflight(context)).collect()
     }
 }
 
@@ -108,6 +112,7 @@ pub fn run(context: &Context<'_>, input: Run) -> Result<Started, AppError> {
     let timeout = budget.or(context.call_budget);
     let request = TaskRequest { call_budget: timeout, ..TaskRequest::new(input.task_input()) };
     let submitted = submit_attempts(context, &engine, &request, &input.attempts)?;
+    input.open.open(context, &submitted.task)?;
     if input.is_async || input.detach.detach {
         return Ok(accepted_output(&engine, submitted)?.into());
     }

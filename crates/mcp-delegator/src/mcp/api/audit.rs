@@ -7,18 +7,19 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 
+use crate::commands::sign_in::{Scope, SessionId};
 use crate::mcp::sign_in::{Caller, CallerSession};
 use crate::output::values::UtcTime;
 
 const FILE: &str = "audit.jsonl";
 
 #[derive(Debug, Clone)]
-pub(super) struct Audit {
+pub struct Audit {
     path: PathBuf,
 }
 
 #[derive(Debug, Serialize)]
-pub(super) struct AuditLine<'a> {
+pub struct AuditLine<'a> {
     pub(super) time: UtcTime,
     pub(super) scope: &'static str,
     /// The session of a browser; none if the bearer token was sent.
@@ -33,12 +34,12 @@ pub(super) struct AuditLine<'a> {
 }
 
 impl Audit {
-    pub(super) fn new(state_dir: &std::path::Path) -> Audit {
+    pub fn new(state_dir: &std::path::Path) -> Audit {
         Audit { path: state_dir.join(FILE) }
     }
 
     /// An action that is done is not undone because its line cannot be written.
-    pub(super) fn record(&self, line: &AuditLine<'_>) {
+    pub fn record(&self, line: &AuditLine<'_>) {
         let write = || -> std::io::Result<()> {
             let mut text = serde_json::to_vec(line)?;
             text.push(b'\n');
@@ -54,10 +55,19 @@ impl Audit {
 impl AuditLine<'_> {
     pub(super) fn now(caller: &Caller, command: String) -> AuditLine<'static> {
         let id = |own: &CallerSession| own.session.id.as_str().to_owned();
+        AuditLine::of(caller.scope, caller.session.as_ref().map(id), command)
+    }
+
+    /// The beginning of a session.
+    pub fn of_sign_in(scope: Scope, session: &SessionId) -> AuditLine<'static> {
+        AuditLine::of(scope, Some(session.as_str().to_owned()), "dashboard.sign_in".to_owned())
+    }
+
+    fn of(scope: Scope, session: Option<String>, command: String) -> AuditLine<'static> {
         AuditLine {
             time: UtcTime::from_ms(jiff::Timestamp::now().as_millisecond()),
-            scope: caller.scope.name(),
-            session: caller.session.as_ref().map(id),
+            scope: scope.name(),
+            session,
             command,
             task: None,
             request_id: None,

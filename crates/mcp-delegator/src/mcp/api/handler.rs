@@ -14,14 +14,14 @@ use serde_json::{Map, Value};
 use tokio::sync::Semaphore;
 
 use crate::commands::Started;
-use crate::error::{AppError, ErrorCode, Problem, catch_panics};
+use crate::commands::sign_in::Scope;
+use crate::error::{AppError, ErrorCode, Problem, catch_panics, io_error};
 use crate::mcp::api::audit::{Audit, AuditLine};
 use crate::mcp::api::problem::{self, ProblemDocument};
 use crate::mcp::api::routes::{self, BASE, Call, Found, Route, Target};
-use crate::mcp::api::scope::Scope;
 use crate::mcp::api::{openapi, session, stream};
 use crate::mcp::server::{Server, run_blocking};
-use crate::mcp::sign_in::{Caller, RateLimit};
+use crate::mcp::sign_in::{Caller, CallerSession, RateLimit};
 use crate::mcp::tools::server_state::{AdmittedCall, ServerState, ToolCall};
 use crate::mcp::transport::http::{Body, sends_json};
 use crate::output::outcome::CommandOutput;
@@ -62,6 +62,10 @@ impl Api {
         Api { server, live, audit: Audit::new(state_dir), actions, openapi: Arc::default(), streams }
     }
 
+    pub fn audit(&self) -> &Audit {
+        &self.audit
+    }
+
     /// Answers a request of someone who has signed in or sent the token.
     pub async fn respond(&self, head: &Parts, body: Bytes, caller: &Caller) -> Response<Body> {
         let path = head.uri.path().strip_prefix(BASE).unwrap_or_default();
@@ -96,6 +100,13 @@ impl Api {
             Target::Session => {
                 let (_, body) = self.server.state.envelope(&session::call(), Ok(session::output(caller)));
                 return json(StatusCode::OK, "application/json", body);
+            }
+            Target::SignOut => {
+                self.audit.record(&AuditLine::now(caller, "dashboard.sign_out".to_owned()));
+                let ended = caller.session.as_ref().map_or(Ok(()), CallerSession::end);
+                let failed = |error: std::io::Error| failure(&io_error("Ending the session", &error));
+                return ended
+                    .map_or_else(failed, |()| json(StatusCode::OK, "application/json", "{}".to_owned()));
             }
             Target::Stream => {
                 let Ok(permit) = Arc::clone(&self.streams).try_acquire_owned() else {

@@ -14,9 +14,8 @@ mod openapi;
 mod problem;
 pub mod queries;
 pub mod routes;
-mod scope;
 mod session;
 mod stream;
 
+pub use audit::{Audit, AuditLine};
 pub use handler::{Api, refusal, too_many};
-pub use scope::Scope;

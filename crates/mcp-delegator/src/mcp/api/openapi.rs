@@ -2,10 +2,10 @@
 
 use serde_json::{Map, Value, json};
 
+use crate::commands::sign_in::Scope;
 use crate::mcp::api::problem::{self, ProblemDocument};
 use crate::mcp::api::queries::tasks::TaskList;
 use crate::mcp::api::routes::{self, BASE, CONFIRM, Call, Route, Target};
-use crate::mcp::api::scope::Scope;
 use crate::mcp::api::session;
 use crate::mcp::api::stream::{ChangeData, TaskEvent};
 use crate::spec::input_schema::{InputSchema, Marker, ModeSettings, PropertyType};
@@ -53,6 +53,11 @@ fn operation(route: &Route, modes: ModeSettings) -> Value {
     let mut operation = match &route.target {
         Target::Command(call) => command(route, call, modes),
         Target::Stream => stream(),
+        Target::SignOut => json!({
+            "operationId": "postSessionEnd",
+            "summary": "End the session of the caller",
+            "responses": {"200": {"description": "It has ended", "content": {"application/json": {"schema": {"type": "object"}}}}},
+        }),
         Target::Session => json!({
             "operationId": "getSession",
             "summary": session::SPEC.about,

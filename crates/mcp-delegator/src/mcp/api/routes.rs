@@ -5,6 +5,7 @@ use http::Method;
 use serde_json::{Map, Value};
 
 use crate::commands::local::task_input::unconfirmed_problem;
+use crate::commands::sign_in::Scope;
 use crate::commands::{
     Prepare, agents, answer, apply, diff, discard, fleet, history, local, prepare, read, restore, retry,
     review, send, show, usage, worktrees,
@@ -12,7 +13,6 @@ use crate::commands::{
 use crate::error::Problem;
 use crate::input::argv::parse_value;
 use crate::mcp::api::queries;
-use crate::mcp::api::scope::Scope;
 use crate::spec::CommandSpec;
 use crate::spec::input_schema::{InputSchema, MODE, Marker, Property, PropertyType};
 
@@ -38,6 +38,8 @@ pub(super) enum Target {
     OpenApi,
     /// Who the caller is.
     Session,
+    /// Ends the session of the caller.
+    SignOut,
 }
 
 pub(super) struct Call {
@@ -96,7 +98,8 @@ const CALLS: [Route; 27] = calls! {
     GET "/fleet" Read fleet::status::SPEC => fleet::status::run;
 };
 
-const OTHERS: [Route; 3] = [
+const OTHERS: [Route; 4] = [
+    Route { method: Method::POST, path: "/session/end", scope: Scope::Read, target: Target::SignOut },
     Route { method: Method::GET, path: "/session", scope: Scope::Read, target: Target::Session },
     Route { method: Method::GET, path: "/stream", scope: Scope::Read, target: Target::Stream },
     Route { method: Method::GET, path: "/openapi.json", scope: Scope::Read, target: Target::OpenApi },

@@ -169,6 +169,9 @@ impl Subscription {
     /// Sends until the reader is gone.
     async fn run(mut self) {
         loop {
+            if self.session.as_ref().is_some_and(CallerSession::has_ended) {
+                return;
+            }
             let mut is_idle = true;
             if let Some(update) = self.live.take_update() {
                 is_idle = false;
@@ -186,9 +189,6 @@ impl Subscription {
                         return;
                     }
                 }
-            }
-            if self.session.as_ref().is_some_and(CallerSession::has_ended) {
-                return;
             }
             if is_idle {
                 tokio::select! {

@@ -2,15 +2,11 @@
 //!
 //! A server of this state directory that runs already is used: the command then only makes a link to it.
 
-mod browser;
-pub mod link;
-pub mod running;
 pub mod sessions;
 
-use std::io;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 
-use delegator_engine::Target;
+use delegator_engine::DashboardAddress;
 use http::Uri;
 use http::uri::Scheme;
 use jiff::Timestamp;
@@ -18,10 +14,8 @@ use schemars::{Schema, SchemaGenerator};
 
 use crate::commands::inputs::choices;
 use crate::commands::prelude::*;
-use crate::mcp::api::Scope;
-use crate::mcp::dashboard::running::RunningServer;
+use crate::commands::sign_in::{CODE_LIFETIME, Scope, page_of, qr_code, sign_in_link};
 use crate::mcp::serve::{self, Serve, ServeOutput};
-use crate::mcp::sign_in::{CODE_LIFETIME, Sessions};
 use crate::mcp::transport::http::token::Token;
 use crate::mcp::transport::http::{Listen, load_tls};
 
@@ -52,7 +46,7 @@ pub struct Dashboard {
     pub tls_key: Option<PathBuf>,
     /// Serve other devices without TLS: all who can read the network can then act as you
     pub insecure_http: bool,
-    /// Address under which a proxy on this machine serves the pages, as in https://box.example.ts.net
+    /// Address that browsers use if it is another one: of a proxy, a tunnel, or with the name in the certificate
     #[schemars(length(min = 1, max = 300))]
     pub public_url: Option<String>,
     /// Show a QR code that signs another device in
@@ -137,32 +131,23 @@ fn public_name(url: &str) -> Option<(String, Scheme)> {
     let uri: Uri = url.parse().ok()?;
     let scheme = uri.scheme().filter(|scheme| [Scheme::HTTP, Scheme::HTTPS].contains(scheme))?;
     let authority = uri.authority().filter(|authority| !authority.as_str().contains('@'))?;
-    matches!(uri.path(), "" | "/").then(|| (authority.host().to_owned(), scheme.clone()))
+    let host = authority.host().trim_start_matches('[').trim_end_matches(']');
+    matches!(uri.path(), "" | "/").then(|| (host.to_owned(), scheme.clone()))
 }
 
 pub fn run(context: &Context<'_>, input: Dashboard) -> Result<CommandOutput, AppError> {
     let unknown = || AppError::new(ErrorCode::ConfigInvalid, "The state directory is unknown.");
     let state_dir = context.state_dir.clone().ok_or_else(unknown)?;
-    let page = input.task_id.as_ref().map(|id| page_of(context, id)).transpose()?;
+    let page = |id| engine(context).and_then(|engine| page_of(&engine, id));
+    let page = input.task_id.as_ref().map(page).transpose()?;
     let links = Links { context, input: &input, state_dir: &state_dir, page };
-    if let Some(url) = RunningServer::url(&state_dir).map_err(|error| link_error(&error))? {
+    let address = DashboardAddress::read(&state_dir);
+    if let Some(url) = address.map_err(|error| io_error("Reading the address", &error))? {
         links.refuse_other_address(&url)?;
         return Ok(CommandOutput::done(links.create(&url)?));
     }
     serve_pages(&links)?;
     Ok(CommandOutput::done(ServeOutput {}))
-}
-
-/// The path of the page of a task or group.
-fn page_of(context: &Context<'_>, given: &TaskRef) -> Result<String, AppError> {
-    Ok(match engine(context)?.results().resolve_target(given.as_str())? {
-        Target::Task(id) => format!("/ui/tasks/{id}"),
-        Target::Group(id) => format!("/ui/groups/{id}"),
-    })
-}
-
-fn link_error(error: &io::Error) -> AppError {
-    io_error("Creating the link", error)
 }
 
 struct Links<'a> {
@@ -187,22 +172,16 @@ impl Links<'_> {
     fn create(&self, url: &str) -> Result<DashboardLink, AppError> {
         let given = self.input.scope.as_deref().and_then(Scope::from_name);
         let scope = given.unwrap_or(if self.input.pair { Scope::Answer } else { Scope::Write });
-        let code = Sessions::new(self.state_dir).create_code(scope).map_err(|error| link_error(&error))?;
-        let link = link::link(url, code.expose(), self.page.as_deref());
-        let opener =
-            browser::opener(self.context.process).filter(|_| !self.input.no_open && !self.input.pair);
-        let is_opened = opener.is_some_and(|opener| {
-            let opened = browser::open(&opener, &link, self.state_dir);
-            opened.inspect_err(|error| tracing::warn!(opener, %error, "could not open a browser")).is_ok()
-        });
+        let opens = !self.input.no_open && !self.input.pair;
+        let link = sign_in_link(self.context, url, self.page.as_deref(), (scope, opens))?;
         let lifetime_ms = i64::try_from(CODE_LIFETIME.as_millis()).unwrap_or(i64::MAX);
         Ok(DashboardLink {
             url: url.to_owned(),
-            qr_code: self.input.pair.then(|| link::qr_code(&link)).flatten(),
+            qr_code: self.input.pair.then(|| qr_code(&link.url)).flatten(),
             scope: scope.name(),
             expires_at: UtcTime::from_ms(Timestamp::now().as_millisecond().saturating_add(lifetime_ms)),
-            is_opened,
-            link,
+            is_opened: link.is_opened,
+            link: link.url,
         })
     }
 }
@@ -217,12 +196,16 @@ fn serve_pages(links: &Links<'_>) -> Result<(), AppError> {
     let address =
         SocketAddr::new(given.unwrap_or(Ipv4Addr::LOCALHOST.into()), input.port.unwrap_or(DEFAULT_PORT));
     let scheme = if tls.is_some() { "https" } else { "http" };
+    let token = Token::load_or_create(&state_dir.join(serve::TOKEN_FILE))?;
+    let [a, b, c] = token.derived_bytes();
     let listen = Listen {
         address,
-        token: Token::load_or_create(&state_dir.join(serve::TOKEN_FILE))?,
         scope: Scope::Write,
         tls,
         public_name: input.public_url.as_deref().and_then(public_name),
+        has_pages: true,
+        own_address: given.is_none().then(|| Ipv4Addr::new(127, a.max(1), b, c.clamp(1, 254))),
+        token,
     };
     let server = serve::server(context, &Serve::default())?;
     let handler = server.clone();
@@ -238,19 +221,35 @@ fn serve_pages(links: &Links<'_>) -> Result<(), AppError> {
     })
 }
 
-/// An address that a browser can open: a server on all addresses is reached by each of them.
+/// An address that a browser can open: of a server on all addresses, that which other machines use.
 fn reachable(address: SocketAddr) -> SocketAddr {
-    if address.ip().is_unspecified() {
-        return SocketAddr::new(Ipv4Addr::LOCALHOST.into(), address.port());
+    // Nothing is sent: this only asks for the route to some other machine.
+    let own = || {
+        let socket = UdpSocket::bind("0.0.0.0:0").ok()?;
+        socket.connect("192.0.2.1:9").ok()?;
+        Some(socket.local_addr().ok()?.ip())
+    };
+    if !address.ip().is_unspecified() {
+        return address;
     }
-    address
+    SocketAddr::new(own().unwrap_or(Ipv4Addr::LOCALHOST.into()), address.port())
 }
+
+/// Whether only this machine can open the address.
+fn is_local(url: &str) -> bool {
+    let Some((host, _)) = public_name(url) else { return false };
+    host == "localhost" || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
+}
+
+const ONLY_HERE: &str = "Only this machine can open this address. For a phone, serve with --host and a certificate, or through a \
+    tunnel with --public-url: see docs/dashboard.md.";
 
 impl DashboardLink {
     /// For a person who waits for the browser.
     fn lines(&self) -> Vec<String> {
         let mut lines = vec![format!("The dashboard is on {}", self.url)];
         lines.extend(self.qr_code.clone());
+        lines.extend((self.qr_code.is_some() && is_local(&self.url)).then(|| ONLY_HERE.to_owned()));
         lines.push(match self.is_opened {
             true => format!("Opened in your browser. If it did not open, use this link: {}", self.link),
             false => format!("Open this link within 60 seconds: {}", self.link),
@@ -266,6 +265,8 @@ impl CommandData for DashboardLink {
         let document = Document::titled(format!("The dashboard is on {}", self.url));
         let document =
             document.with(self.qr_code.clone(), |document, code| document.block(Block::Verbatim(code)));
+        let is_unreachable = self.qr_code.is_some() && is_local(&self.url);
+        let document = document.with(is_unreachable.then_some(ONLY_HERE), Document::text);
         document.block(Block::facts([
             ("link", Some(self.link.clone())),
             ("", Some(opened.to_owned())),

@@ -1,7 +1,7 @@
 //! `dashboard sessions`: the browsers that are signed in; `--revoke` and `--revoke-all` end sessions.
 
 use crate::commands::prelude::*;
-use crate::mcp::sign_in::{Session, Sessions};
+use crate::commands::sign_in::{Session, Sessions};
 use crate::output::data::stored_task::seconds_since;
 use crate::output::values::format_age_seconds;
 
@@ -76,7 +76,7 @@ pub fn run(context: &Context<'_>, input: SessionsInput) -> Result<CommandOutput,
         return Err(error.suggest_call("List them with {call}.", NextCall::new(&["dashboard", "sessions"])));
     }
     for session in &chosen {
-        sessions.revoke(&session.id).map_err(failed)?;
+        sessions.revoke(session).map_err(failed)?;
     }
     let sessions: Vec<SessionEntry> = rest.iter().map(SessionEntry::of).collect();
     let count = sessions.len();

@@ -1,12 +1,14 @@
 //! What an action would do, shown before it happens: the check of the command, and the form that runs it.
 
+use delegator_engine::{DiffSize, Target};
 use maud::{Markup, html};
 use serde_json::Map;
 
+use crate::commands::diff::{find_diff, notes};
 use crate::commands::prelude::*;
 use crate::commands::{Started, apply, prepare, restore};
 use crate::mcp::pages::layout::{Live, Page};
-use crate::mcp::pages::view::View;
+use crate::mcp::pages::view::{View, lines};
 use crate::mcp::tools::server_state::ServerState;
 
 /// An action that is checked first.
@@ -51,10 +53,12 @@ pub(super) fn page(state: &ServerState, view: &View<'_>, id: &str, action: &str)
         }
     });
     let kind = if view.request.path.starts_with("/ui/groups/") { "groups" } else { "tasks" };
+    let engine = engine(view.context)?;
+    let target = engine.results().resolve_target(id)?;
     let main = html! {
         h1 id="dialog-title" { (known.title) }
         @match &outcome {
-            None => (description(action)),
+            None => { (description(action)) (content(view, &engine, &target)) },
             Some(Ok(output)) => (report(view, output)),
             Some(Err(error)) => {
                 p { "This cannot be done as it is:" }
@@ -73,6 +77,23 @@ fn description(action: &str) -> Markup {
             p { "Your files stay as they are. The branch gets the changes and the commits of the agent." }
         } @else {
             p { "The directory and the commits of the agent are removed. The diff stays with the task: it can still be shown and applied." }
+        }
+    }
+}
+
+/// What is removed or gets a branch.
+fn content(view: &View<'_>, engine: &Engine, target: &Target) -> Markup {
+    let Target::Task(id) = target else { return html! {} };
+    let found = engine.results().task(id).map_err(AppError::from);
+    let found = found.and_then(|task| find_diff(view.context, engine, &task, 1));
+    html! {
+        @match &found {
+            Err(error) => (view.problem(error)),
+            Ok(diff) => {
+                @let size = DiffSize::of(&diff.text);
+                p { (plural(size.files, "changed file")) " " (lines(Some(size.lines_added), Some(size.lines_deleted))) }
+                @for note in notes(diff, false) { p class="problem" { (view.text(&note.message)) } }
+            },
         }
     }
 }

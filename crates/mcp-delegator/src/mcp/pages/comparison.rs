@@ -29,8 +29,9 @@ pub(super) fn page(view: &View<'_>, group: &GroupId, compared: &ComparedGroup) -
     }
     // Each file with whether its lines are shown at once.
     let opened = paths.into_iter().scan(0, |shown, (path, count)| {
-        *shown += count;
-        Some((path, *shown <= MAX_LINES))
+        let is_open = *shown + count <= MAX_LINES;
+        *shown += if is_open { count } else { 0 };
+        Some((path, is_open))
     });
     let files: Vec<(&str, bool)> = opened.collect();
     let main = html! {

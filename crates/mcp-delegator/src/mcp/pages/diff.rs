@@ -78,7 +78,7 @@ fn choices(view: &View<'_>, task: &Task, input: &Diff, layout: Layout) -> Markup
             button type="button" data-wrap aria-pressed="false" { "Wrap lines" }
             @match (&input.against, reviewed) {
                 (Some(other), _) => {
-                    span { "Compared with the result of " (other.as_str()) }
+                    span { @if other.as_str() == "review" { "Only since the review" } @else { "Compared with the result of " (other.as_str()) } }
                     a href=(query_with(view.request, "against", "")) { "All changes" }
                 },
                 (None, Ok(Some(_))) => a href=(query_with(view.request, "against", "review")) { "Only since the review" },

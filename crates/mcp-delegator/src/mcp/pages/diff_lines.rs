@@ -8,6 +8,9 @@ use crate::output::data::diff::HunkData;
 /// Lines of one block. Browsers skip blocks that are not on the screen.
 const BLOCK_LINES: usize = 60;
 
+/// A longer run of changed lines is another text, and not compared word by word.
+const MAX_COMPARED: usize = 40;
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Layout {
     Unified,
@@ -27,7 +30,7 @@ pub(super) fn hunks(hunks: &[HunkData], layout: Layout) -> Markup {
         @for hunk in hunks {
             div class="hunk" {
                 p class="range" {
-                    "@@ −" (hunk.old_start) "," (hunk.old_lines) " +" (hunk.new_start) "," (hunk.new_lines) " @@ " (hunk.header)
+                    "@@ −" (hunk.old_start) "," (hunk.old_lines) " +" (hunk.new_start) "," (hunk.new_lines) " @@ " (visible(&hunk.header))
                 }
                 @let lines = numbered(hunk);
                 @match layout {
@@ -74,7 +77,7 @@ fn mark_words(lines: &mut [Line<'_>]) {
     while at < lines.len() {
         let deleted = run_of(lines, at, '-');
         let added = run_of(lines, at + deleted, '+');
-        if deleted == added {
+        if deleted == added && deleted <= MAX_COMPARED {
             for pair in 0..deleted {
                 let (old, new) = (lines[at + pair].parts[0].0, lines[at + deleted + pair].parts[0].0);
                 if let Some((old, new)) = compare(old, new) {
@@ -141,10 +144,10 @@ fn unified(line: &Line<'_>) -> Markup {
 /// One side of a row; `side` is the number that it shows.
 fn half(line: Option<&Line<'_>>, side: char) -> Markup {
     let Some(line) = line else { return html! { div class="l none" {} } };
-    let (old, new) = if side == 'o' { (line.old, None) } else { (None, line.new) };
+    let shown = if side == 'o' { line.old } else { line.new };
     html! {
-        div class=(class(line)) data-old=[old] data-new=[new] {
-            (number(old.or(new))) span class="s" { (line.sign) } (code(line))
+        div class=(class(line)) data-old=[line.old] data-new=[line.new] {
+            (number(shown)) span class="s" { (line.sign) } (code(line))
         }
     }
 }

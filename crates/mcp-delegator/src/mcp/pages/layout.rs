@@ -65,7 +65,10 @@ pub(super) fn write(page: &Page, view: &View<'_>) -> String {
                     button type="button" class="quiet" data-dialog="keys" hidden { "Keys" }
                 }
                 (main)
-                p id="toast" role="status" hidden {}
+                footer {
+                    form data-action="/api/v1/session/end" data-done="reload" data-confirm="Sign this browser out?" { button class="quiet" { "Sign out" } }
+                }
+                p id="toast" role="status" {}
                 dialog id="dialog" aria-labelledby="dialog-title" {}
                 noscript { p class="note" { "Without scripts this page does not change by itself, and actions are on the command line." } }
             }

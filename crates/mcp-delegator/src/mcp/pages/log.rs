@@ -4,10 +4,15 @@ use maud::{Markup, html};
 
 use crate::commands::prelude::*;
 use crate::mcp::api::queries::log::{LogInput, LogList, NumberedEntry, entries};
+use crate::mcp::pages::chart;
 use crate::mcp::pages::forms::query_with;
 use crate::mcp::pages::layout::{Live, Page};
 use crate::mcp::pages::task::header;
 use crate::mcp::pages::view::View;
+use crate::output::data::task_line::short_age;
+
+/// A shorter time between two entries needs no line.
+const MIN_PAUSE_MS: u64 = 30_000;
 
 pub(super) fn page(view: &View<'_>, input: &LogInput) -> Result<Page, AppError> {
     let engine = engine(view.context)?;
@@ -21,6 +26,7 @@ pub(super) fn page(view: &View<'_>, input: &LogInput) -> Result<Page, AppError> 
             button { "Filter" }
             a href=(format!("/ui/tasks/{}/log", task.id)) { "All" }
         }
+        (turns(view, &list))
         (entries_of(view, input, &list))
     };
     Ok(Page {
@@ -30,6 +36,15 @@ pub(super) fn page(view: &View<'_>, input: &LogInput) -> Result<Page, AppError> 
     })
 }
 
+fn turns(view: &View<'_>, list: &LogList) -> Markup {
+    let bar = |(number, (at_ms, tokens)): (usize, &(Option<i64>, i64))| {
+        let at = at_ms.map(|at_ms| format!(", {}", view.clock(at_ms))).unwrap_or_default();
+        (format!("turn {number}{at}"), *tokens)
+    };
+    let bars: Vec<(String, i64)> = (1..).zip(&list.turns).map(bar).collect();
+    chart::bars("Tokens of each turn", &bars)
+}
+
 fn entries_of(view: &View<'_>, input: &LogInput, list: &LogList) -> Markup {
     html! {
         @if input.range.from > 1 {
@@ -37,12 +52,23 @@ fn entries_of(view: &View<'_>, input: &LogInput, list: &LogList) -> Markup {
         }
         @if list.entries.is_empty() { p class="empty" { "Nothing matches." } }
         ol class="log" {
-            @for item in &list.entries { (entry(view, item)) }
+            @for (at, item) in list.entries.iter().enumerate() {
+                @if let Some(seconds) = at.checked_sub(1).and_then(|before| pause(&list.entries[before], item)) {
+                    li class="entry pause" { span class="kind" { "pause" } span { "nothing for " (short_age(seconds)) } }
+                }
+                (entry(view, item))
+            }
         }
         @if list.has_more {
             p { a rel="next" href=(query_with(view.request, "from", &list.next_from.to_string())) { "Further entries" } }
         }
     }
+}
+
+/// A long time in which the agent wrote nothing, in seconds.
+fn pause(before: &NumberedEntry, after: &NumberedEntry) -> Option<u64> {
+    let ms = after.at_ms?.abs_diff(before.at_ms?);
+    (ms >= MIN_PAUSE_MS).then_some(ms / 1000)
 }
 
 fn entry(view: &View<'_>, entry: &NumberedEntry) -> Markup {
@@ -51,7 +77,10 @@ fn entry(view: &View<'_>, entry: &NumberedEntry) -> Markup {
     let class = if entry.has_failed { "entry failed" } else { "entry" };
     html! {
         li class=(class) data-key=(entry.number) value=(entry.number) {
-            span class="kind" { (entry.kind) }
+            span class="kind" {
+                (entry.kind)
+                @if let Some(at) = entry.at_ms { " " time class="clock" { (view.clock(at)) } }
+            }
             @if rest.trim().is_empty() {
                 span class="line" { (first) }
             } @else if matches!(entry.kind, "message" | "plan") {

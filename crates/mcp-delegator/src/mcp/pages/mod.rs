@@ -42,11 +42,12 @@ use std::time::Duration;
 use http::request::Parts;
 use http::{HeaderValue, Method, Response, StatusCode, header};
 
+use crate::commands::sign_in::Sessions;
 use crate::error::AppError;
-use crate::mcp::api::too_many;
+use crate::mcp::api::{Audit, AuditLine, too_many};
 use crate::mcp::pages::request::PageRequest;
 use crate::mcp::server::Server;
-use crate::mcp::sign_in::{Caller, RateLimit, SessionCookie, Sessions};
+use crate::mcp::sign_in::{Caller, RateLimit, SessionCookie};
 use crate::mcp::transport::http::Body;
 
 /// Links with a wrong code at once; then one in each interval.
@@ -59,20 +60,23 @@ pub struct Pages {
     sessions: Sessions,
     cookie: SessionCookie,
     wrong_codes: Arc<RateLimit>,
+    audit: Audit,
 }
 
 impl Pages {
-    pub fn new(server: Server, sessions: Sessions, cookie: SessionCookie) -> Pages {
+    pub fn new(server: Server, sessions: Sessions, cookie: SessionCookie, audit: Audit) -> Pages {
         let wrong_codes = Arc::new(RateLimit::new(MOST_WRONG_CODES, WRONG_CODE_INTERVAL));
-        Pages { server, sessions, cookie, wrong_codes }
+        Pages { server, sessions, cookie, wrong_codes, audit }
     }
 
     /// Answers a link with a code; `None` if the request is another one. The code is used up, and whether a session
-    /// begins is decided by it alone: a cookie that came with the request has no influence.
-    pub async fn sign_in<F: Future<Output = bool>>(
+    /// begins is decided by it alone: a cookie that came with the request has no influence. `refused` checks whether the
+    /// client may use this server at all.
+    pub async fn sign_in<F: Future<Output = Option<Response<Body>>>>(
         &self,
         head: &Parts,
-        is_in_task: impl FnOnce() -> F,
+        has_session: bool,
+        refused: impl FnOnce() -> F,
     ) -> Option<Response<Body>> {
         let (code, target) = signed_out::link_of(head)?;
         // A browser that only prepares the page must not use up the code.
@@ -80,24 +84,29 @@ impl Pages {
         if head.method != Method::GET || purpose.is_some_and(|purpose| purpose.contains("prefetch")) {
             return Some(response::plain(StatusCode::METHOD_NOT_ALLOWED, "Open this link in a browser.\n"));
         }
-        let taken = match self.sessions.take_code(&code) {
-            Ok(taken) => taken,
-            Err(error) => return Some(self.broken(&error)),
-        };
-        let Some(scope) = taken else {
-            if !self.wrong_codes.admit() {
+        match self.sessions.has_code(&code) {
+            Ok(true) => {}
+            Ok(false) if has_session => return Some(signed_out::redirect(&target, None)),
+            Ok(false) if !self.wrong_codes.admit() => {
                 return Some(too_many("Too many links that are not valid."));
             }
-            return Some(signed_out::expired(head));
-        };
-        if is_in_task().await {
-            let text = "This client belongs to a task, or its process cannot be identified. Tasks cannot use this server.\n";
-            return Some(response::plain(StatusCode::FORBIDDEN, text));
+            Ok(false) => return Some(signed_out::expired(head)),
+            Err(error) => return Some(self.broken(&error)),
+        }
+        if let Some(refusal) = refused().await {
+            return Some(refusal);
         }
         let device = head.headers.get(header::USER_AGENT).and_then(|value| value.to_str().ok());
-        let begun = self.sessions.begin(scope, device.unwrap_or("unknown"));
+        let begun = self.sessions.take_code(&code).and_then(|scope| match scope {
+            Some(scope) => Ok(Some((scope, self.sessions.begin(scope, device.unwrap_or("unknown"))?))),
+            None => Ok(None),
+        });
         Some(match begun {
-            Ok(secret) => signed_out::redirect(&target, self.cookie.set(secret.expose())),
+            Ok(Some((scope, (secret, session)))) => {
+                self.audit.record(&AuditLine::of_sign_in(scope, &session));
+                signed_out::redirect(&target, self.cookie.set(secret.expose()))
+            }
+            Ok(None) => signed_out::expired(head),
             Err(error) => self.broken(&error),
         })
     }
@@ -136,7 +145,7 @@ impl Pages {
         });
         let mut response = response::html(status, html, head);
         // The cookie lasts as long as its session, which this request has prolonged.
-        let cookie = own_secret.filter(|_| !request.is_fragment).and_then(|secret| self.cookie.set(&secret));
+        let cookie = own_secret.and_then(|secret| self.cookie.set(&secret));
         if let Some(cookie) = cookie {
             response.headers_mut().insert(header::SET_COOKIE, cookie);
         }

@@ -5,8 +5,8 @@ use http::{HeaderMap, header};
 use serde_json::Map;
 
 use crate::commands::prelude::*;
+use crate::commands::sign_in::Scope;
 use crate::input::validation;
-use crate::mcp::api::Scope;
 use crate::mcp::api::routes::{input_of_query, query_pairs};
 use crate::mcp::sign_in::Caller;
 use crate::mcp::tools::server_state::ServerState;

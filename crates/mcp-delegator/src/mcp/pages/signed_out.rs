@@ -45,7 +45,7 @@ pub(super) fn page(head: &Parts) -> Response<Body> {
     // notification. A request that this page makes has it.
     let from = head.headers.get("sec-fetch-site").and_then(|site| site.to_str().ok());
     let is_navigation = head.headers.get("sec-fetch-mode").is_some_and(|mode| mode == "navigate");
-    let target = head.uri.path();
+    let target = head.uri.path_and_query().map_or("/", |target| target.as_str());
     if from == Some("cross-site") && is_navigation && (target == "/" || is_page(target)) {
         let text = html! { p { "One moment …" } };
         return response::html(StatusCode::OK, document(&text, Some(target)), head);

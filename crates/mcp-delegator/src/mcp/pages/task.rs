@@ -1,7 +1,7 @@
 //! One task: what its agent claims and what was observed, its question, and what can be done with it.
 
 use delegator_domain::task::Mode;
-use delegator_engine::{Snapshot, TaskFiles};
+use delegator_engine::{Snapshot, TaskFiles, WorktreeState};
 use delegator_transcript::{PlanStep, Report};
 use maud::{Markup, html};
 
@@ -232,7 +232,7 @@ fn check_output(view: &View<'_>, verification: Option<&VerificationData>) -> Mar
     let Some(found) = verification else { return html! {} };
     html! {
         @if let Some(run) = &found.run {
-            details open[found.has_failed()] {
+            details data-key="check" open[found.has_failed()] {
                 summary { "Output of the verify command" @if let Some(code) = run.exit_code { ", exit code " (code) } }
                 pre { (view.text(&run.output_tail)) }
             }
@@ -252,6 +252,9 @@ fn actions(view: &View<'_>, data: &TaskData<'_>) -> Markup {
     let worktree = data.files.worktree.as_ref();
     let is_present =
         data.result().and_then(|result| result.report.worktree.as_ref()).is_some_and(|own| own.is_present());
+    // The diff of a cloud task, and of a worktree that was discarded, is stored.
+    let is_discarded = worktree.is_some_and(|worktree| worktree.state == WorktreeState::Discarded);
+    let can_apply_stored = is_discarded || (task.remote.is_some() && data.has_changes());
     let restore = data.result().and_then(|result| result.report.restore_point.as_ref());
     let may_undo = task.worktree.is_none() && restore.is_some_and(|point| point.undo_command.is_some());
     html! {
@@ -266,14 +269,14 @@ fn actions(view: &View<'_>, data: &TaskData<'_>) -> Markup {
             div class="actions" role="group" aria-label="Actions" {
                 @if task.state.is_terminal() {
                     @if data.has_changes() || is_present { a class="button" href=(format!("/ui/tasks/{id}/diff")) { "Review the changes" } }
+                    @if is_present || can_apply_stored { (checked(id, "apply", "Apply …")) }
                     @if is_present {
-                        (checked(id, "apply", "Apply …"))
                         (checked(id, "branch", "Create a branch …"))
                         (checked(id, "discard", "Discard …"))
                     }
                     @if may_undo && data.has_changes() { (checked(id, "undo", "Undo …")) }
                     form data-action=(format!("/api/v1/tasks/{id}/retry")) data-open {
-                        input type="hidden" name="mode" value=(task.mode.name());
+                        @if task.remote.is_none() { input type="hidden" name="mode" value=(task.mode.name()); }
                         button { "Retry" }
                     }
                     @if data.has_changes() {
@@ -375,16 +378,16 @@ fn details(view: &View<'_>, data: &TaskData<'_>) -> Markup {
     html! {
         section aria-labelledby="details" {
             h2 id="details" { "Details" }
-            details { summary { "Task text" } pre { (view.text(&data.shown.ask)) } }
+            details data-key="text" { summary { "Task text" } pre { (view.text(&data.shown.ask)) } }
             @if let Some(result) = data.result() {
-                details { summary { "Everything about the result" } (result.document().to_html()) }
+                details data-key="result" { summary { "Everything about the result" } (result.document().to_html()) }
             }
             @if !data.shown.notifications.is_empty() {
-                details { summary { (plural(data.shown.notifications.len(), "notification")) }
+                details data-key="notifications" { summary { (plural(data.shown.notifications.len(), "notification")) }
                     (append_notifications(Document::default(), "", &data.shown.notifications).to_html())
                 }
             }
-            details { summary { "On the command line" }
+            details data-key="commands" { summary { "On the command line" }
                 dl { @for next in &data.shown.next_commands { div { dt { (next.shows) } dd { code { (next.command) } } } } }
             }
         }

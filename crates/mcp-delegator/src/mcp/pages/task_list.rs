@@ -116,7 +116,9 @@ fn filters(view: &View<'_>, filter: &Tasks, tasks: &[LiveTaskData]) -> Markup {
         found
     };
     let sections = Section::ALL.map(|section| (section.name().to_owned(), heading(section).to_owned()));
-    let agents = distinct(|task| &task.agent).into_iter().map(|agent| (agent.clone(), agent));
+    let mut agents = distinct(|task| &task.agent);
+    agents.extend(filter.agent.clone().filter(|chosen| !agents.contains(chosen)));
+    let agents = agents.into_iter().map(|agent| (agent.clone(), agent));
     html! {
         form class="filters" role="search" data-filter {
             label { "Search" input type="search" name="q" value=[filter.q.as_deref()] maxlength="1000"; }

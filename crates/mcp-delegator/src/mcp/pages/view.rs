@@ -5,10 +5,10 @@ use jiff::Timestamp;
 use maud::{Markup, html};
 
 use crate::commands::prelude::*;
-use crate::mcp::api::Scope;
+use crate::commands::sign_in::Scope;
 use crate::mcp::pages::request::PageRequest;
 use crate::output::call_syntax::CallSyntax;
-use crate::output::data::task_line::short_age;
+use crate::output::data::task_line::{Clock, short_age};
 
 #[derive(Clone, Copy)]
 pub(super) struct View<'a> {
@@ -31,6 +31,11 @@ impl View<'_> {
         let distance = short_age(ms.abs_diff(self.now_ms) / 1000);
         let words = if ms > self.now_ms { format!("in {distance}") } else { format!("{distance} ago") };
         html! { time datetime=(at.0) title=(at.0) { (words) } }
+    }
+
+    /// `14:05`, in the time zone of the server, with the day unless it is today.
+    pub(super) fn clock(&self, at_ms: i64) -> String {
+        Clock { now_ms: self.now_ms, variables: &variables(self.context) }.time(at_ms)
     }
 
     /// What is wrong, and what helps.

@@ -1,7 +1,7 @@
 //! What changed within a line: the words that a deleted and an added line do not have in common. Pure.
 
 /// A longer line is marked as a whole: comparing takes the product of the two lengths.
-const MAX_WORDS: usize = 300;
+const MAX_WORDS: usize = 150;
 
 /// A part of a line, and whether the other line lacks it.
 pub(super) type Part<'a> = (&'a str, bool);
@@ -35,10 +35,11 @@ pub(super) fn compare<'a>(old: &'a str, new: &'a str) -> Option<(Vec<Part<'a>>, 
     if 2 * shared < old.trim().len().min(new.trim().len()) {
         return None;
     }
-    let is_common = |at: usize, of: fn(&(usize, usize)) -> usize| common.iter().any(|pair| of(pair) == at);
-    let old_parts = parts(old, &old_words, |at| is_common(at, |pair| pair.0));
-    let new_parts = parts(new, &new_words, |at| is_common(at, |pair| pair.1));
-    Some((old_parts, new_parts))
+    let (mut in_old, mut in_new) = (vec![false; old_words.len()], vec![false; new_words.len()]);
+    for (at, other) in common {
+        (in_old[at], in_new[other]) = (true, true);
+    }
+    Some((parts(old, &old_words, &in_old), parts(new, &new_words, &in_new)))
 }
 
 /// The places of the longest common sequence in both.
@@ -69,14 +70,14 @@ fn common_words(old: &[&str], new: &[&str]) -> Vec<(usize, usize)> {
 }
 
 /// The line in parts that are all common or all changed.
-fn parts<'a>(line: &'a str, words: &[&str], is_common: impl Fn(usize) -> bool) -> Vec<Part<'a>> {
+fn parts<'a>(line: &'a str, words: &[&str], is_common: &[bool]) -> Vec<Part<'a>> {
     let mut parts: Vec<Part<'a>> = Vec::new();
     let (mut begin, mut end) = (0, 0);
     for (at, word) in words.iter().enumerate() {
         end += word.len();
-        let is_last = words.get(at + 1).is_none_or(|_| is_common(at + 1) != is_common(at));
+        let is_last = is_common.get(at + 1).is_none_or(|next| *next != is_common[at]);
         if is_last {
-            parts.push((&line[begin..end], !is_common(at)));
+            parts.push((&line[begin..end], !is_common[at]));
             begin = end;
         }
     }

@@ -1,7 +1,6 @@
 //! Who sent a request, and what they may do.
 
-use crate::mcp::api::Scope;
-use crate::mcp::sign_in::sessions::{Session, Sessions, csrf_token};
+use crate::commands::sign_in::{Scope, Session, Sessions, csrf_token};
 
 #[derive(Debug, Clone)]
 pub struct Caller {
@@ -18,9 +17,13 @@ pub struct CallerSession {
 }
 
 impl CallerSession {
-    /// Whether it was revoked since the request began.
+    pub fn end(&self) -> std::io::Result<()> {
+        self.sessions.revoke(&self.session).map(drop)
+    }
+
+    /// Whether it was revoked since the request began, or nothing has used it for too long.
     pub fn has_ended(&self) -> bool {
-        !self.sessions.has(&self.session.id)
+        !self.sessions.has(&self.session)
     }
 }
 

@@ -3,7 +3,7 @@
 
 use http::{HeaderMap, HeaderValue, header};
 
-use crate::mcp::sign_in::sessions::IDLE_LIFETIME;
+use crate::commands::sign_in::IDLE_LIFETIME;
 
 #[derive(Debug, Clone)]
 pub struct SessionCookie {

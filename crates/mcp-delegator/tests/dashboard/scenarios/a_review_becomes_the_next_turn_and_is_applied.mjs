@@ -21,6 +21,12 @@ export default async function () {
   await page.fill("#review textarea", "Nearly.");
   await page.reload();
   equal(await page.inputValue(".comment textarea"), "Name it total.", "the draft of the comment");
+  // Also side by side, where it stands below the row, and once.
+  await page.click("text=Side by side");
+  await page.waitForURL("**/diff?view=split");
+  await page.waitForSelector("#connection >> text=Live");
+  equal(await page.locator(".comment").count(), 1, "boxes of the comment");
+  await page.goBack();
   equal(await page.inputValue("#review textarea"), "Nearly.", "the draft of the review");
   ensure(await added.locator("[data-viewed]").isChecked(), "the file is still viewed");
 

@@ -8,7 +8,7 @@ export default async function () {
   await page.waitForSelector("a.title");
   await page.goto(`${server.url}/ui/tasks/${id}`);
   await page.waitForSelector("text=Claimed and observed");
-  equal(await page.locator("form[data-action], [data-check], input.choose").count(), 0, "actions of a session that reads");
+  equal(await page.locator("main form[data-action], [data-check], input.choose").count(), 0, "actions of a session that reads");
   const act = (headers) => page.evaluate(async ([id, headers]) => {
     const { data } = await (await fetch("/api/v1/session")).json();
     const token = headers ? { "X-CSRF-Token": data.csrf_token } : {};
@@ -26,6 +26,18 @@ export default async function () {
   expectNoProblems(page);
   run("dashboard", "sessions", "--revoke", sessions[0].session_id);
   await page.waitForSelector("#connection >> text=Signed out");
+  // Signed in again in another tab, this one goes on: also its actions, which have a token of the earlier session.
+  const tab = await page.context().newPage();
+  await tab.goto(link());
+  await page.waitForSelector("#connection >> text=Live");
+  await page.reload();
+  await page.evaluate(() => fetch("/api/v1/session"));
+  await page.check("input.choose");
+  run("dashboard", "sessions", "--revoke-all");
+  await tab.goto(link());
+  await page.click("[data-each=read]");
+  await page.waitForSelector("#toast >> text=1 of 1 done");
+  run("dashboard", "sessions", "--revoke-all");
   equal((await page.goto(server.url)).status(), 401, "the next page");
   await page.waitForSelector("text=This browser is not signed in");
 }

@@ -69,7 +69,7 @@ export async function serve(port = "0") {
   child.stderr.setEncoding("utf8");
   for await (const part of child.stderr) {
     text += part;
-    const found = text.match(/dashboard is on (http:\/\/127\.0\.0\.1:(\d+))[\s\S]*?(http:\S+code=\S+)/);
+    const found = text.match(/dashboard is on (http:\/\/127[.\d]+:(\d+))[\s\S]*?(http:\S+code=\S+)/);
     if (found) return { url: found[1], port: found[2], link: found[3], child };
   }
   throw new Error(`the server did not start: ${text}`);

@@ -23,6 +23,13 @@ export default async function () {
   await page.waitForSelector("#connection >> text=Live");
   for (let at = 0; at < 20 && !(await focused()).includes("let count = 1"); at += 1) await press("j");
   ensure((await focused()).includes("let count = 1"), "the changed line has the focus");
+  // A file that is viewed is folded, and the keys go on behind it.
+  await press("[", "[", "[");
+  await press("j");
+  await press("v", "j");
+  ensure((await focused()).length > 0, "the focus is on the next line");
+  await press("[", "[", "[", "v");
+  for (let at = 0; at < 20 && !(await focused()).includes("let count = 1"); at += 1) await press("j");
   await press("c");
   await page.keyboard.type("Name it total.");
   await press("Escape");

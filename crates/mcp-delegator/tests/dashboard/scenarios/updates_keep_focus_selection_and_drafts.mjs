@@ -1,4 +1,4 @@
-import { equal, exec, expectNoProblems, repository, serve, window, write } from "./driver.mjs";
+import { equal, exec, expectNoProblems, repository, run, serve, window, write } from "./driver.mjs";
 
 export default async function () {
   repository();
@@ -33,5 +33,11 @@ export default async function () {
   await page.waitForSelector("text=Continue with the agent");
   equal(await box.inputValue(), "half a mess", "the draft");
   await page.waitForSelector("text=Final message");
+  // What was written as a message is sent as the next turn.
+  await page.click("main form:has(textarea) button:text-is('Send')");
+  await page.waitForURL((url) => url.pathname.startsWith("/ui/tasks/") && !url.pathname.includes(id));
+  const next = page.url().split("/").at(-1);
+  run("wait", next);
+  equal(run("show", next).ask, "half a mess", "the message");
   expectNoProblems(page);
 }

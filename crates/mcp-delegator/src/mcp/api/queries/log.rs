@@ -4,7 +4,7 @@
 use delegator_domain::terminal;
 use delegator_engine::EventPlace;
 use delegator_registry::TaskFile;
-use delegator_transcript::LogDetail;
+use delegator_transcript::{LogDetail, ThreadEvent};
 use schemars::{Schema, SchemaGenerator};
 
 use crate::commands::inputs::choices;
@@ -33,6 +33,9 @@ pub struct LogList {
     pub has_more: bool,
     /// `from` of the next request.
     pub next_from: u64,
+    /// The tokens of each turn, and when it ended.
+    #[serde(skip)]
+    pub turns: Vec<(Option<i64>, i64)>,
 }
 
 #[derive(Debug, Clone, Serialize, JsonSchema)]
@@ -43,7 +46,11 @@ pub struct NumberedEntry {
     pub kind: &'static str,
     /// A command that exited with another code than 0, or an error.
     pub has_failed: bool,
+    /// When the agent wrote it, to about a second; null if that is not known.
+    pub at: Option<UtcTime>,
     pub text: String,
+    #[serde(skip)]
+    pub at_ms: Option<i64>,
 }
 
 fn kinds(_: &mut SchemaGenerator) -> Schema {
@@ -93,28 +100,40 @@ fn read(
     let mut log_text = LogText::new(context, &engine, &id, detail)?;
     let wanted = input.q.as_ref().map(|text| text.to_lowercase());
     let (from, limit) = (u64::from(input.range.from), input.range.limit as usize);
-    let mut list = LogList { task_id: id.to_string(), entries: Vec::new(), has_more: false, next_from: from };
+    let mut list = LogList {
+        task_id: id.to_string(),
+        entries: Vec::new(),
+        has_more: false,
+        next_from: from,
+        turns: Vec::new(),
+    };
+    let times = engine.results().event_times(&task)?;
     let (mut place, mut bytes) = (EventPlace::default(), 0);
     loop {
         let range = engine.results().event_range(&id, place, 0, CHUNK, CHUNK_BYTES)?;
         place = range.end;
         if range.is_restarted {
             log_text.restart();
-            (list.entries, list.next_from, bytes) = (Vec::new(), from, 0);
+            (list.entries, list.next_from, list.turns, bytes) = (Vec::new(), from, Vec::new(), 0);
         }
         for event in range.events {
             if list.entries.len() >= limit || bytes > MAX_BYTES {
                 list.has_more = true;
                 return Ok(list);
             }
+            let at_ms = times.of(&event);
             log_text.take(TaskFile::Events, &event.line, |parsed, text| {
+                if let Some(ThreadEvent::TurnCompleted { usage: Some(usage) }) = parsed {
+                    list.turns.push((at_ms, usage.input_tokens + usage.output_tokens));
+                }
                 let (kind, has_failed) = EntryKind::of(parsed);
                 let text = shown(&terminal::sanitize(&text));
                 let is_found = wanted.as_ref().is_none_or(|wanted| text.to_lowercase().contains(wanted));
                 if event.number >= from && is_found && (has_failed || !input.failed) {
                     bytes += text.len();
                     let kind = kind.name();
-                    list.entries.push(NumberedEntry { number: event.number, kind, has_failed, text });
+                    let (number, at) = (event.number, at_ms.map(UtcTime::from_ms));
+                    list.entries.push(NumberedEntry { number, kind, has_failed, at, text, at_ms });
                 }
             });
             list.next_from = from.max(event.number + 1);

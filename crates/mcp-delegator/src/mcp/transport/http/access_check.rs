@@ -12,10 +12,11 @@ use std::net::{IpAddr, SocketAddr};
 use http::uri::{Authority, Scheme};
 use http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header};
 
+use crate::commands::sign_in::{Scope, Sessions};
 use crate::error::{AppError, ErrorCode};
-use crate::mcp::api::{self, Scope};
+use crate::mcp::api;
 use crate::mcp::pages::paths;
-use crate::mcp::sign_in::{Caller, SessionCookie, Sessions};
+use crate::mcp::sign_in::{Caller, SessionCookie};
 use crate::mcp::transport::http::responses::PlainResponse;
 use crate::mcp::transport::http::token::Token;
 
@@ -62,8 +63,8 @@ impl Gate {
         Gate { sign_in: Some((sessions, cookie)), ..self }
     }
 
-    /// Also accepts the name and scheme of a proxy.
-    pub(super) fn with_public_name(mut self, host: &str, scheme: Scheme) -> Gate {
+    /// Also accepts this name of the server, whose pages have this scheme.
+    pub(super) fn with_name(mut self, host: &str, scheme: Scheme) -> Gate {
         self.hosts.push((host.to_owned(), scheme));
         self
     }

@@ -24,7 +24,7 @@ mod tls;
 pub mod token;
 
 use std::convert::Infallible;
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -44,11 +44,12 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio_io_timeout::TimeoutWriter;
 use tokio_rustls::TlsAcceptor;
 
+use crate::commands::sign_in::{Scope, Sessions as BrowserSessions};
 use crate::error::{AppError, io_error};
-use crate::mcp::api::{self, Api, Scope};
+use crate::mcp::api::{self, Api};
 use crate::mcp::pages::{Pages, paths};
 use crate::mcp::server::Server;
-use crate::mcp::sign_in::{SessionCookie, Sessions as BrowserSessions};
+use crate::mcp::sign_in::SessionCookie;
 use crate::mcp::transport::decode::{DecodedMessage, decode_body};
 use crate::mcp::transport::http::token::Token;
 use access_check::{Admission, Gate};
@@ -95,8 +96,13 @@ pub struct Listen {
     pub token: Token,
     pub scope: Scope,
     pub tls: Option<TlsAcceptor>,
-    /// The name under which a proxy serves it, and its scheme.
+    /// Another name under which browsers reach it, and the scheme of its pages.
     pub public_name: Option<(String, Scheme)>,
+    /// Browsers can sign in.
+    pub has_pages: bool,
+    /// A loopback address that only browsers of this dashboard use. A browser sends a cookie to all ports of a host, so
+    /// under the usual address it would also reach what a task serves there.
+    pub own_address: Option<Ipv4Addr>,
 }
 
 /// Serves until the process ends. `on_listening` gets the address with the port that was chosen.
@@ -109,22 +115,40 @@ pub fn serve(
     on_listening: impl FnOnce(SocketAddr) -> Result<(), AppError>,
 ) -> Result<(), AppError> {
     crate::mcp::runtime()?.block_on(async move {
-        let Listen { address, token, scope, tls, public_name } = listen;
+        let Listen { address, token, scope, tls, public_name, has_pages, own_address } = listen;
         let listener = TcpListener::bind(address).await.map_err(|error| listen_error(address, &error))?;
         let address = listener.local_addr().map_err(|error| io_error("Listening", &error))?;
+        let own = match own_address {
+            Some(own) => TcpListener::bind((own, address.port())).await.ok(),
+            None => None,
+        };
+        let shown = own.as_ref().and_then(|own| own.local_addr().ok()).unwrap_or(address);
         let bounds = Bounds::default().limited_by_open_files(getrlimit(Resource::Nofile).current);
         let scheme = if tls.is_some() { Scheme::HTTPS } else { Scheme::HTTP };
         let is_secure = public_name.as_ref().map_or(&scheme, |(_, scheme)| scheme) == &Scheme::HTTPS;
         let cookie = SessionCookie::new(address.port(), is_secure);
-        let mut gate =
-            Gate::new(address.ip(), scheme, token, scope).with_sign_in(browsers.clone(), cookie.clone());
-        if let Some((name, scheme)) = public_name {
-            gate = gate.with_public_name(&name, scheme);
+        let mut gate = Gate::new(address.ip(), scheme.clone(), token, scope);
+        let names = own.is_some().then(|| (shown.ip().to_string(), scheme)).into_iter().chain(public_name);
+        for (name, scheme) in names {
+            gate = gate.with_name(&name, scheme);
         }
-        let pages = Pages::new(server, browsers.clone(), cookie);
-        on_listening(address)?;
-        let own = HttpServer::new(handler, gate, is_in_task, bounds);
-        accept(listener, HttpServer { faces: Some(Faces { api, pages }), tls, ..own }).await
+        if has_pages {
+            gate = gate.with_sign_in(browsers.clone(), cookie.clone());
+        }
+        let pages = Pages::new(server, browsers.clone(), cookie, api.audit().clone());
+        on_listening(shown)?;
+        let server = HttpServer::new(handler, gate, is_in_task, bounds);
+        let server = Arc::new(HttpServer { faces: Some(Faces { api, pages }), tls, ..server });
+        let on_own = async {
+            match own {
+                Some(own) => accept(own, Arc::clone(&server)).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            ended = accept(listener, Arc::clone(&server)) => ended,
+            ended = on_own => ended,
+        }
     })
 }
 
@@ -138,8 +162,7 @@ fn listen_error(address: SocketAddr, error: &std::io::Error) -> AppError {
     }
 }
 
-async fn accept<S: ServerHandler>(listener: TcpListener, server: HttpServer<S>) -> Result<(), AppError> {
-    let server = Arc::new(server);
+async fn accept<S: ServerHandler>(listener: TcpListener, server: Arc<HttpServer<S>>) -> Result<(), AppError> {
     loop {
         let accepted = listener.accept().await.inspect_err(|error| {
             // Out of file descriptors, or the client has disconnected already.
@@ -244,8 +267,9 @@ impl<S: ServerHandler> HttpServer<S> {
         let (mut head, body) = request.into_parts();
         if let Some(faces) = self.faces.as_ref().filter(|_| paths::serves(head.uri.path())) {
             // A code authorises like a token, so its sender is checked in the same way.
-            let is_in_task = || async { self.connections.authorise(connection).await.is_err() };
-            if let Some(response) = faces.pages.sign_in(&head, is_in_task).await {
+            let refused = || async { self.connections.authorise(connection).await.err().map(Into::into) };
+            let has_session = matches!(admission, Admission::Caller(_));
+            if let Some(response) = faces.pages.sign_in(&head, has_session, refused).await {
                 return Ok(response);
             }
             let Admission::Caller(caller) = admission else {

@@ -125,12 +125,12 @@ impl Server {
                 let listener = TcpListener::from_std(listener).unwrap();
                 accept(
                     listener,
-                    HttpServer::new(
+                    Arc::new(HttpServer::new(
                         handler,
                         Gate::new(address.ip(), Scheme::HTTP, token, Scope::Write),
                         is_in_task,
                         bounds,
-                    ),
+                    )),
                 )
                 .await
             })

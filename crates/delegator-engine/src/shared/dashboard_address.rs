@@ -1,4 +1,4 @@
-//! The server whose pages a person is shown: it has locked a file in the state directory, which contains its address.
+//! The address of the dashboard that runs: its server has locked a file in the state directory, which contains it.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, ErrorKind, Write};
@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 
 use delegator_registry::make_private_path;
 
-/// The lock of this process; its end is that of the process.
+/// The lock of this process, which ends with it.
 #[derive(Debug)]
-pub struct RunningServer {
+pub struct DashboardAddress {
     _file: File,
 }
 
@@ -17,9 +17,9 @@ fn path(state_dir: &Path) -> PathBuf {
     state_dir.join("dashboard").join("server")
 }
 
-impl RunningServer {
+impl DashboardAddress {
     /// Records the address; `None` if another server of this state directory is recorded.
-    pub fn record(state_dir: &Path, url: &str) -> io::Result<Option<RunningServer>> {
+    pub fn record(state_dir: &Path, url: &str) -> io::Result<Option<DashboardAddress>> {
         let path = path(state_dir);
         if let Some(parent) = path.parent() {
             make_private_path(parent)?;
@@ -32,11 +32,11 @@ impl RunningServer {
         }
         file.set_len(0)?;
         file.write_all(url.as_bytes())?;
-        Ok(Some(RunningServer { _file: file }))
+        Ok(Some(DashboardAddress { _file: file }))
     }
 
     /// The address of the server that runs.
-    pub fn url(state_dir: &Path) -> io::Result<Option<String>> {
+    pub fn read(state_dir: &Path) -> io::Result<Option<String>> {
         let path = path(state_dir);
         let file = match File::open(&path) {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
@@ -59,14 +59,14 @@ mod tests {
     #[test]
     fn only_a_running_server_is_found_and_the_first_one_stays() {
         let dir = tempfile::tempdir().unwrap();
-        let url = || RunningServer::url(dir.path()).unwrap();
+        let url = || DashboardAddress::read(dir.path()).unwrap();
         assert_eq!(url(), None);
-        let first = RunningServer::record(dir.path(), "http://127.0.0.1:1234").unwrap();
-        assert!(first.is_some() && RunningServer::record(dir.path(), "http://other").unwrap().is_none());
+        let first = DashboardAddress::record(dir.path(), "http://127.0.0.1:1234").unwrap();
+        assert!(first.is_some() && DashboardAddress::record(dir.path(), "http://other").unwrap().is_none());
         assert_eq!(url().as_deref(), Some("http://127.0.0.1:1234"));
         drop(first);
         assert_eq!(url(), None);
-        let second = RunningServer::record(dir.path(), "http://b").unwrap();
+        let second = DashboardAddress::record(dir.path(), "http://b").unwrap();
         assert_eq!((second.is_some(), url().as_deref()), (true, Some("http://b")));
     }
 }

@@ -16,7 +16,9 @@ use crate::spec::process::Process;
 /// The program that opens a page; `None` if there is no screen on which it could.
 pub(super) fn opener(process: &Process) -> Option<String> {
     let is_set = |name: &str| process.variable(name).is_some_and(|value| !value.is_empty());
-    let given = process.variable("BROWSER").filter(|program| !program.is_empty());
+    // It may list several.
+    let given = process.variable("BROWSER").and_then(|programs| programs.split(':').next());
+    let given = given.filter(|program| !program.is_empty());
     let has_screen = is_set("DISPLAY") || is_set("WAYLAND_DISPLAY");
     given.map(str::to_owned).or_else(|| has_screen.then(|| "xdg-open".to_owned()))
 }
@@ -33,5 +35,7 @@ pub(super) fn open(opener: &str, link: &str, state_dir: &Path) -> io::Result<()>
     )?;
     let mut command = Command::new(opener);
     command.arg(&path).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).process_group(0);
-    command.spawn().map(drop)
+    let mut child = command.spawn()?;
+    std::thread::spawn(move || child.wait());
+    Ok(())
 }

@@ -9,7 +9,7 @@ fn is_plain(letter: char) -> bool {
 }
 
 /// `path` is that of a page; `None` for the list of tasks.
-pub fn link(url: &str, code: &str, path: Option<&str>) -> String {
+pub(super) fn link(url: &str, code: &str, path: Option<&str>) -> String {
     let encode = |letter: char| match letter {
         _ if is_plain(letter) => letter.to_string(),
         _ => letter.to_string().bytes().map(|byte| format!("%{byte:02X}")).collect(),

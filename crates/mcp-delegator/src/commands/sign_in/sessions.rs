@@ -16,11 +16,11 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use crate::mcp::api::Scope;
+use crate::commands::sign_in::Scope;
 
 pub const CODE_LIFETIME: Duration = Duration::from_secs(60);
 /// Without a request of the session.
-pub(super) const IDLE_LIFETIME: Duration = Duration::from_secs(12 * 60 * 60);
+pub const IDLE_LIFETIME: Duration = Duration::from_secs(12 * 60 * 60);
 /// The time of the last request is recorded this exactly.
 const USE_INTERVAL: Duration = Duration::from_secs(60);
 /// Characters of a device name that are stored.
@@ -53,6 +53,10 @@ impl Secret {
 pub struct SessionId(String);
 
 impl SessionId {
+    fn of(name: &str) -> SessionId {
+        SessionId(name.chars().take(ID_CHARS).collect())
+    }
+
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -65,6 +69,8 @@ pub struct Session {
     pub device: String,
     pub created_ms: i64,
     pub last_used_ms: i64,
+    /// The name of its file.
+    file: String,
 }
 
 impl Session {
@@ -109,6 +115,11 @@ impl Sessions {
         Ok(code)
     }
 
+    /// Whether the code is valid now.
+    pub fn has_code(&self, code: &str) -> io::Result<bool> {
+        Ok(age(&self.codes.join(digest(code)))? <= CODE_LIFETIME)
+    }
+
     /// The scope of the session that the code begins; `None` if it is unknown, expired or used. Of several callers with
     /// one code only one gets it.
     pub fn take_code(&self, code: &str) -> io::Result<Option<Scope>> {
@@ -119,13 +130,14 @@ impl Sessions {
         Ok(Scope::from_name(&file.scope).filter(|_| is_ours && !is_expired))
     }
 
-    pub fn begin(&self, scope: Scope, device: &str) -> io::Result<Secret> {
+    pub fn begin(&self, scope: Scope, device: &str) -> io::Result<(Secret, SessionId)> {
         let secret = Secret::new();
         let device = device.chars().filter(|letter| !letter.is_control()).take(MAX_DEVICE_CHARS).collect();
         let created_ms = jiff::Timestamp::now().as_millisecond();
         let file = SessionFile { scope: scope.name().to_owned(), device, created_ms };
-        write(&self.sessions, &digest(secret.expose()), &file)?;
-        Ok(secret)
+        let name = digest(secret.expose());
+        write(&self.sessions, &name, &file)?;
+        Ok((secret, SessionId::of(&name)))
     }
 
     /// The session with this secret, which is in use now.
@@ -134,7 +146,11 @@ impl Sessions {
         let Some(session) = self.read(&name)? else { return Ok(None) };
         let path = self.sessions.join(&name);
         if age(&path)? > USE_INTERVAL {
-            File::open(&path)?.set_modified(jiff::Timestamp::now().into())?;
+            match File::open(&path) {
+                // It was revoked meanwhile.
+                Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+                file => file?.set_modified(jiff::Timestamp::now().into())?,
+            }
         }
         Ok(Some(session))
     }
@@ -150,21 +166,14 @@ impl Sessions {
         Ok(sessions)
     }
 
-    /// Whether it has not been revoked.
-    pub fn has(&self, id: &SessionId) -> bool {
-        self.path_of(id).is_ok_and(|path| path.is_some())
+    /// Whether it was neither revoked nor unused for too long.
+    pub fn has(&self, session: &Session) -> bool {
+        age(&self.sessions.join(&session.file)).is_ok_and(|age| age <= IDLE_LIFETIME)
     }
 
-    /// False if there is no such session.
-    pub fn revoke(&self, id: &SessionId) -> io::Result<bool> {
-        self.path_of(id)?.map_or(Ok(false), |path| remove(&path))
-    }
-
-    fn path_of(&self, id: &SessionId) -> io::Result<Option<PathBuf>> {
-        let is_named = |path: &PathBuf| {
-            path.file_name().and_then(|name| name.to_str()).is_some_and(|name| name.starts_with(id.as_str()))
-        };
-        Ok(files(&self.sessions)?.into_iter().find(is_named))
+    /// False if it has ended already.
+    pub fn revoke(&self, session: &Session) -> io::Result<bool> {
+        remove(&self.sessions.join(&session.file))
     }
 
     fn read(&self, name: &str) -> io::Result<Option<Session>> {
@@ -180,18 +189,19 @@ impl Sessions {
         }
         let last_used_ms = jiff::Timestamp::try_from(used).map_or(file.created_ms, |at| at.as_millisecond());
         let session = |scope| Session {
-            id: SessionId(name.chars().take(ID_CHARS).collect()),
+            id: SessionId::of(name),
             scope,
             device: file.device.clone(),
             created_ms: file.created_ms,
             last_used_ms,
+            file: name.to_owned(),
         };
         Ok(Scope::from_name(&file.scope).map(session))
     }
 }
 
 /// The token that a write of the session must carry. It follows from the secret, and the secret not from it.
-pub(super) fn csrf_token(secret: &str) -> String {
+pub fn csrf_token(secret: &str) -> String {
     digest(&format!("csrf {secret}"))
 }
 
@@ -301,7 +311,7 @@ mod tests {
     fn a_session_lasts_while_it_is_used_and_until_it_is_revoked() {
         let dir = tempfile::tempdir().unwrap();
         let sessions = Sessions::new(dir.path());
-        let secret = sessions.begin(Scope::Read, "a browser\n\u{1b}[2J").unwrap();
+        let (secret, _) = sessions.begin(Scope::Read, "a browser\n\u{1b}[2J").unwrap();
         let session = sessions.find(secret.expose()).unwrap().unwrap();
         assert_eq!((session.scope, session.device.as_str()), (Scope::Read, "a browser[2J"));
         let path = only_file(&sessions.sessions);
@@ -311,9 +321,9 @@ mod tests {
         assert!(sessions.find(secret.expose()).unwrap().is_some());
         assert!(age(&path).unwrap() < USE_INTERVAL, "its use is recorded");
         assert_eq!(sessions.list().unwrap().len(), 1);
-        assert!(sessions.revoke(&session.id).unwrap() && !sessions.revoke(&session.id).unwrap());
+        assert!(sessions.revoke(&session).unwrap() && !sessions.revoke(&session).unwrap());
         assert!(sessions.find(secret.expose()).unwrap().is_none());
-        let secret = sessions.begin(Scope::Read, "").unwrap();
+        let (secret, _) = sessions.begin(Scope::Read, "").unwrap();
         set_age(&only_file(&sessions.sessions), IDLE_LIFETIME + Duration::from_secs(1));
         assert!(sessions.find(secret.expose()).unwrap().is_none());
         assert!(files(&sessions.sessions).unwrap().is_empty());
