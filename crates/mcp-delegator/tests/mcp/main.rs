@@ -9,6 +9,7 @@ mod api_stream;
 mod attempts;
 mod batches;
 mod blocking_calls;
+mod browsers;
 mod client;
 mod codex_compat;
 mod confirmation;

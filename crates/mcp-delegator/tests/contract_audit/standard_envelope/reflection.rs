@@ -111,6 +111,7 @@ fn is_for_people(command: &Value, input: &str) -> bool {
             "include_only_copies",
             "include_restore_points",
             "no_pager",
+            "open",
             "trust_clock",
             "watch",
         ]
@@ -373,7 +374,7 @@ pub(crate) const SECTIONS: &[Section] = &[Section {
             "The tools reflect the commands without loss",
             "The list of tools is read by a model in every session, so rarely used inputs are words in `options`; a few inputs \
              are for people only",
-            "Every input of a command is a property of its tool or a word in the description of `options`, except eleven that \
+            "Every input of a command is a property of its tool or a word in the description of `options`, except twelve that \
              only the command line has; `_codex_schema` has the whole schema of the others",
             || {
                 let mut session = session();
