@@ -13,6 +13,7 @@ use serde_json::{Map, Value, json};
 const PROGRAM: &str = env!("CARGO_BIN_EXE_mcp-delegator");
 const TOOLS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../.tools/browser-1");
 const SCENARIOS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/dashboard/scenarios");
+const IMAGES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/images");
 const ASSETS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/assets");
 
 /// The agent does what its task text asks for: see `agent.sh`.
@@ -42,7 +43,7 @@ fn run(stage: &Stage, name: &str) {
         program.get_envs().filter_map(|(name, value)| Some((name.to_str()?.to_owned(), text(value?))));
     let variables: Map<String, Value> = variables.collect();
     let world = json!({
-        "program": PROGRAM, "tools": TOOLS, "project": stage.world.project(), "root": stage.root(), "variables": variables,
+        "program": PROGRAM, "tools": TOOLS, "images": IMAGES, "project": stage.world.project(), "root": stage.root(), "variables": variables,
     });
     let mut command = tool("node");
     command.arg(Path::new(SCENARIOS).join("play.mjs")).arg(name).env("WORLD", world.to_string());
@@ -72,6 +73,12 @@ scenarios! {
     updates_keep_focus_selection_and_drafts
     a_session_permits_what_its_scope_allows_until_it_is_revoked
     pages_are_readable_without_scripts
+}
+
+#[test]
+#[ignore = "it writes docs/images; scripts/screenshots runs it"]
+fn screenshots() {
+    run(&stage(), "screenshots");
 }
 
 /// The scripts are checked with types from their comments.

@@ -75,7 +75,7 @@ fn compared(
             }
         }
         div class="actions" {
-            a class="button" href=(format!("/ui/groups/{group}/diffs")) { "Compare the changes" }
+            a class="button main" href=(format!("/ui/groups/{group}/diffs")) { "Compare the changes" }
             @if view.may_write() {
                 button type="button" data-check=(format!("/ui/groups/{group}/check/discard")) { "Discard all …" }
             }

@@ -268,7 +268,7 @@ fn actions(view: &View<'_>, data: &TaskData<'_>) -> Markup {
         @if view.may_write() {
             div class="actions" role="group" aria-label="Actions" {
                 @if task.state.is_terminal() {
-                    @if data.has_changes() || is_present { a class="button" href=(format!("/ui/tasks/{id}/diff")) { "Review the changes" } }
+                    @if data.has_changes() || is_present { a class="button main" href=(format!("/ui/tasks/{id}/diff")) { "Review the changes" } }
                     @if is_present || can_apply_stored { (checked(id, "apply", "Apply …")) }
                     @if is_present {
                         (checked(id, "branch", "Create a branch …"))

@@ -1,27 +1,7 @@
-import { chmodSync, mkdirSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
-import { PHONE, ensure, equal, exec, expectNoProblems, read, run, serve, violations, window, world } from "./driver.mjs";
-
-/** An agent that speaks like Claude Code and wants to run `make all`. */
-const ASKER = `#!/bin/bash
-[ "$1" = --version ] && echo '2.1.325 (Claude Code)' && exit 0
-read -r line
-echo '{"type":"system","subtype":"init","session_id":"s1","tools":[],"model":"m"}'
-echo '{"type":"control_request","request_id":"r1","request":{"subtype":"can_use_tool","tool_name":"Bash","input":{"command":"make all"}}}'
-read -r answer
-printf '%s\\n' "$answer" > answer.json
-echo '{"type":"result","subtype":"success","is_error":false,"result":"done","session_id":"s1","num_turns":1}'
-cat > /dev/null
-`;
+import { PHONE, ensure, equal, exec, expectNoProblems, installAsker, read, run, serve, violations, window } from "./driver.mjs";
 
 export default async function () {
-  const path = join(world.root, "bin/asker");
-  mkdirSync(join(world.root, "bin"), { recursive: true });
-  writeFileSync(path, ASKER);
-  chmodSync(path, 0o755);
-  const config = `[agents.asker]\nprotocol = "claude-stream"\ncommand = ["/bin/bash", "${path}"]\nunsandboxed = true\n`;
-  writeFileSync(join(world.variables.HOME, ".config/mcp-delegator/config.toml"), config);
-
+  installAsker();
   const server = await serve();
   const pairing = run("dashboard", "--pair");
   equal(pairing.scope, "answer", "what a paired device may do");

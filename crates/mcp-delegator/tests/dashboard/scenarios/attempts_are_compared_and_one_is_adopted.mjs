@@ -2,8 +2,7 @@ import { ensure, equal, expectNoProblems, read, repository, run, serve, window }
 
 export default async function () {
   repository();
-  const { group_id: group, group: attempts } = run("exec", "count from one", "--mode", "workspace-write", "--attempts", "3", "--verify", "true");
-  const id = group ?? attempts.group_id;
+  const { group_id: id } = run("exec", "count from one", "--mode", "workspace-write", "--attempts", "3", "--verify", "true");
   run("wait", id);
   const server = await serve();
   const page = await window(server.link);

@@ -1,6 +1,6 @@
 // What scenarios use: the program, the browser, and conditions to wait for. The world is in the variable WORLD.
 import { spawn, spawnSync } from "node:child_process";
-import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { chmodSync, existsSync, readFileSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { join } from "node:path";
 
@@ -58,6 +58,28 @@ export function repository() {
   git("init", "--quiet");
   git("add", ".");
   git("commit", "--quiet", "--message", "one");
+}
+
+/** An agent that speaks like Claude Code and wants to run `make all`. */
+const ASKER = `#!/bin/bash
+[ "$1" = --version ] && echo '2.1.325 (Claude Code)' && exit 0
+read -r line
+echo '{"type":"system","subtype":"init","session_id":"s1","tools":[],"model":"m"}'
+echo '{"type":"control_request","request_id":"r1","request":{"subtype":"can_use_tool","tool_name":"Bash","input":{"command":"make all"}}}'
+read -r answer
+printf '%s\\n' "$answer" > answer.json
+echo '{"type":"result","subtype":"success","is_error":false,"result":"done","session_id":"s1","num_turns":1}'
+cat > /dev/null
+`;
+
+/** Configures the agent `asker`. */
+export function installAsker() {
+  const path = join(world.root, "bin/asker");
+  writeFileSync(path, ASKER);
+  chmodSync(path, 0o755);
+  const agent = `[agents.asker]\nprotocol = "claude-stream"\ncommand = ["/bin/bash", "${path}"]\nunsandboxed = true\n`;
+  const config = join(world.variables.HOME, ".config/mcp-delegator/config.toml");
+  writeFileSync(config, `verify_unsandboxed = true\n${agent}`);
 }
 
 /** A running server. */
