@@ -160,6 +160,12 @@ mod tests {
         let (_, body) = sent(WebhookFormat::Ntfy, "https://ntfy.sh/mine", &question);
         assert_eq!((&body["tags"], &body["priority"]), (&json!(["question"]), &json!(4)));
         let long = Notification { text: "ä".repeat(4_000) + "command", ..end() };
+        let (_, body) = sent(
+            WebhookFormat::Ntfy,
+            "https://ntfy.sh/mine",
+            &question.clone().with_link("http://127.1.2.3:7788"),
+        );
+        assert_eq!(body["click"], "http://127.1.2.3:7788/ui/tasks/T-local-7777777777", "{body}");
         let (_, body) = sent(WebhookFormat::Ntfy, "https://ntfy.sh/mine", &long);
         let message = body["message"].as_str().unwrap();
         assert!((MAX_NTFY_BYTES - 3..=MAX_NTFY_BYTES).contains(&message.len()), "{}", message.len());

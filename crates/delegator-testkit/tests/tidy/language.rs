@@ -48,7 +48,8 @@ fn other_files() -> Vec<(std::path::PathBuf, String)> {
     let crates = std::fs::read_dir(workspace().join("crates")).unwrap();
     let manifests = crates.map(|entry| entry.unwrap().path().join("Cargo.toml"));
     found.extend(top.chain(manifests).filter(|path| path.is_file()));
-    found.retain(|path| !path.ends_with("Cargo.lock"));
+    let is_picture = |path: &std::path::PathBuf| path.extension().is_some_and(|kind| kind == "png");
+    found.retain(|path| !path.ends_with("Cargo.lock") && !is_picture(path));
     found.into_iter().map(|path| (path.clone(), std::fs::read_to_string(path).unwrap())).collect()
 }
 

@@ -13,7 +13,8 @@ use serde_json::{Map, Value, json};
 const PROGRAM: &str = env!("CARGO_BIN_EXE_mcp-delegator");
 const TOOLS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../.tools/browser-1");
 const SCENARIOS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/dashboard/scenarios");
-const IMAGES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/images");
+/// `scripts/screenshots` copies them to `docs/images`.
+const IMAGES: &str = env!("CARGO_TARGET_TMPDIR");
 const ASSETS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/assets");
 
 /// The agent does what its task text asks for: see `agent.sh`.
@@ -73,12 +74,7 @@ scenarios! {
     updates_keep_focus_selection_and_drafts
     a_session_permits_what_its_scope_allows_until_it_is_revoked
     pages_are_readable_without_scripts
-}
-
-#[test]
-#[ignore = "it writes docs/images; scripts/screenshots runs it"]
-fn screenshots() {
-    run(&stage(), "screenshots");
+    screenshots
 }
 
 /// The scripts are checked with types from their comments.

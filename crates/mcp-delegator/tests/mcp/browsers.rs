@@ -82,7 +82,7 @@ fn a_link_signs_one_browser_in_within_a_minute() {
     let server = HttpServer::start(&stage);
     let code = code(&stage, &[]);
     let link = format!("/?code={code}");
-    // Whoever only looks at the link does not use it up.
+    // A request that only looks at the link does not use it up.
     let looked = server.request("HEAD", &link, &[host(&server)], "");
     assert_eq!(looked.status, 405, "{looked:?}");
     assert_eq!(get(&server, &link, &[("Sec-Purpose", "prefetch;prerender")]).status, 405);

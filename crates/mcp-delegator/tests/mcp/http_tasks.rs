@@ -48,6 +48,10 @@ fn a_process_of_a_task_is_refused_with_a_valid_token() {
     }});
     stage.world.write("initialize", &request_of(&server, &initialize_message()));
     stage.world.write("call", &request_of(&server, &call.to_string()));
+    let link = stage.run_json(&["dashboard", "--no-open"])["data"]["link"].as_str().unwrap().to_owned();
+    let (_, query) = link.rsplit_once('/').unwrap();
+    let own = format!("Host: 127.0.0.1:{}\r\nConnection: close\r\n\r\n", server.port);
+    stage.world.write("link", &format!("GET /{query} HTTP/1.1\r\n{own}"));
     let send = |file: &str, after: &str| {
         let file = stage.root().join(file);
         format!(
@@ -60,20 +64,24 @@ fn a_process_of_a_task_is_refused_with_a_valid_token() {
     let script = format!(
         "test -s '{token}' && echo 'has the token'\n{child}\n\
          (setsid {orphan} > \"$TMPDIR/orphan\" &)\nwhile [ ! -s \"$TMPDIR/orphan\" ]; do sleep 0.02; done; cat \"$TMPDIR/orphan\"\n\
-         {closing}\n{stateless}\n",
+         {closing}\n{stateless}\n{sign_in}\n",
         token = stage.world.home().join("state/http-token").display(),
         child = send("initialize", read_status),
         orphan = send("initialize", read_status),
         closing = send("call", "exec 3>&-"),
         stateless = send("call", read_status),
+        sign_in = send("link", read_status),
     );
     let lines = run_helper(&stage, &script);
     assert_eq!(lines[0], "has the token");
-    assert_eq!(lines.len(), 4, "{lines:?}");
+    assert_eq!(lines.len(), 5, "{lines:?}");
     assert!(lines[1..].iter().all(|line| line.starts_with("HTTP/1.1 403 ")), "{lines:?}");
     let tasks = std::fs::read_dir(stage.world.home().join("state/tasks")).unwrap();
     assert_eq!(tasks.count(), 1, "a refused request submitted a task");
     assert_eq!(server.initialize().status, 200, "other clients are served");
+    let host = ("Host".to_owned(), format!("127.0.0.1:{}", server.port));
+    let signed_in = server.request("GET", &format!("/{query}"), &[host], "");
+    assert_eq!(signed_in.status, 303, "the task did not use up the link: {signed_in:?}");
 }
 
 #[test]

@@ -213,6 +213,9 @@ fn serve_pages(links: &Links<'_>) -> Result<(), AppError> {
         let own = || format!("{scheme}://{}", reachable(address));
         let public = input.public_url.as_ref().map(|url| url.trim_end_matches('/').to_owned());
         let url = public.unwrap_or_else(own);
+        if input.public_url.is_some() {
+            context.screen.announce_always(&format!("Serving on {scheme}://{address}"));
+        }
         let link = links.create(&url)?;
         for line in link.lines() {
             context.screen.announce_always(&line);

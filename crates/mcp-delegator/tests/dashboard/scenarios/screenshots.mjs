@@ -1,4 +1,4 @@
-// Draws the pages of docs/images; scripts/screenshots runs it.
+// Draws the pages of docs/images.
 import { join } from "node:path";
 import { PHONE, ended, exec, installAsker, link, repository, run, serve, window, world } from "./driver.mjs";
 
