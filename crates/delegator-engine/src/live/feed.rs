@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use super::change_log::{Cursor, Update};
 use super::model::{LiveModel, TaskReader};
+use super::state::LiveState;
 use crate::Engine;
 use crate::error::{EngineError, Result};
 
@@ -85,6 +86,14 @@ impl LiveFeed {
             spawned?;
         }
         Ok(reader)
+    }
+}
+
+impl LiveFeed {
+    /// The tasks as they are now. While there are readers, nothing is read for it.
+    pub fn state(&self) -> Result<Arc<LiveState>> {
+        let current = lock(&self.shared.model).current();
+        current.map_or_else(|| LiveState::now(&self.shared.engine).map(Arc::new), Ok)
     }
 }
 

@@ -70,6 +70,11 @@ impl LiveModel {
         self.set(LiveState { overall: Arc::new(overall), ..(*self.state).clone() })
     }
 
+    /// The tasks as they are now, if a reader keeps them up to date.
+    pub(super) fn current(&self) -> Option<Arc<LiveState>> {
+        self.is_current.then(|| Arc::clone(&self.state))
+    }
+
     /// Returns whether there is news for readers.
     pub(crate) fn set(&mut self, state: LiveState) -> bool {
         let changes = self.state.changes_to(&state);

@@ -62,6 +62,10 @@ impl Api {
         Api { server, live, audit: Audit::new(state_dir), actions, openapi: Arc::default(), streams }
     }
 
+    pub fn live(&self) -> &LiveFeed {
+        &self.live
+    }
+
     pub fn audit(&self) -> &Audit {
         &self.audit
     }

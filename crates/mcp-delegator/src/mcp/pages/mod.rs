@@ -16,6 +16,7 @@ mod chart;
 mod comparison;
 mod diff;
 mod diff_lines;
+mod evidence;
 mod fleet;
 mod forms;
 mod history;
@@ -24,6 +25,7 @@ mod log;
 mod new_task;
 pub mod paths;
 mod question;
+mod reply;
 mod request;
 mod response;
 mod routes;
@@ -39,12 +41,13 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
+use delegator_engine::LiveFeed;
 use http::request::Parts;
 use http::{HeaderValue, Method, Response, StatusCode, header};
 
 use crate::commands::sign_in::Sessions;
 use crate::error::AppError;
-use crate::mcp::api::{Audit, AuditLine, too_many};
+use crate::mcp::api::{Api, Audit, AuditLine, too_many};
 use crate::mcp::pages::request::PageRequest;
 use crate::mcp::server::Server;
 use crate::mcp::sign_in::{Caller, RateLimit, SessionCookie};
@@ -57,6 +60,7 @@ const WRONG_CODE_INTERVAL: Duration = Duration::from_secs(6);
 #[derive(Debug)]
 pub struct Pages {
     server: Server,
+    live: LiveFeed,
     sessions: Sessions,
     cookie: SessionCookie,
     wrong_codes: Arc<RateLimit>,
@@ -64,9 +68,10 @@ pub struct Pages {
 }
 
 impl Pages {
-    pub fn new(server: Server, sessions: Sessions, cookie: SessionCookie, audit: Audit) -> Pages {
+    pub fn new(server: Server, api: &Api, sessions: Sessions, cookie: SessionCookie) -> Pages {
+        let (live, audit) = (api.live().clone(), api.audit().clone());
         let wrong_codes = Arc::new(RateLimit::new(MOST_WRONG_CODES, WRONG_CODE_INTERVAL));
-        Pages { server, sessions, cookie, wrong_codes, audit }
+        Pages { server, live, sessions, cookie, wrong_codes, audit }
     }
 
     /// Answers a link with a code; `None` if the request is another one. The code is used up, and whether a session
@@ -135,8 +140,9 @@ impl Pages {
                 return response::plain(StatusCode::BAD_REQUEST, &format!("{}\n", problem.message));
             }
         };
-        let (state, asked) = (Arc::clone(&self.server.state), Arc::clone(&request));
-        let written = crate::mcp::server::run_blocking(move || Ok(routes::write(&state, &asked))).await;
+        let (state, live, asked) = (Arc::clone(&self.server.state), self.live.clone(), Arc::clone(&request));
+        let written =
+            crate::mcp::server::run_blocking(move || Ok(routes::write(&state, &live, &asked))).await;
         let (status, html) = written.unwrap_or_else(|error: AppError| {
             (
                 StatusCode::INTERNAL_SERVER_ERROR,

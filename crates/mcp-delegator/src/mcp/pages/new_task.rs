@@ -1,31 +1,21 @@
 //! The form that starts a task.
 
+use std::collections::BTreeSet;
+
 use delegator_domain::task::Mode;
 use maud::{Markup, html};
 
 use crate::commands::prelude::*;
-use crate::mcp::api::queries::tasks;
 use crate::mcp::pages::layout::{Live, Page};
+use crate::mcp::pages::task_list::directories;
 use crate::mcp::pages::view::View;
-use crate::spec::paging::Paging;
 
 pub(super) fn page(view: &View<'_>) -> Result<Page, AppError> {
     if !view.may_write() {
         let message = "This session may not start tasks.";
         return Err(AppError::new(ErrorCode::PolicyBlocked, message));
     }
-    let every = tasks::Tasks {
-        section: None,
-        repo: None,
-        agent: None,
-        label: BTreeMap::new(),
-        q: None,
-        paging: Paging { limit: None, cursor: None },
-    };
-    let mut directories: Vec<String> =
-        tasks::find(view.context, &every)?.tasks.into_iter().map(|task| task.task.working_dir).collect();
-    directories.sort();
-    directories.dedup();
+    let directories = directories(&*view.live.state()?);
     let main = html! {
         h1 { "New task" }
         form class="new" data-action="/api/v1/tasks" data-open {
@@ -39,7 +29,7 @@ pub(super) fn page(view: &View<'_>) -> Result<Page, AppError> {
     Ok(Page { title: "New task".to_owned(), live: Live::Nothing, main })
 }
 
-fn place(view: &View<'_>, directories: &[String]) -> Markup {
+fn place(view: &View<'_>, directories: &BTreeSet<String>) -> Markup {
     let given = view.request.value("dir").unwrap_or_else(|| directories.first().map_or("", String::as_str));
     html! {
         label {

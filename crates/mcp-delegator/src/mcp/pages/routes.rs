@@ -1,5 +1,6 @@
 //! Which page a path is, what it reads, and what it shows if that fails.
 
+use delegator_engine::LiveFeed;
 use http::StatusCode;
 use jiff::Timestamp;
 use maud::html;
@@ -21,10 +22,10 @@ use crate::mcp::tools::server_state::ServerState;
 use crate::output::call_syntax::CallSyntax;
 
 /// The page and its status. An error is a page, too.
-pub(super) fn write(state: &ServerState, request: &PageRequest) -> (StatusCode, String) {
+pub(super) fn write(state: &ServerState, live: &LiveFeed, request: &PageRequest) -> (StatusCode, String) {
     let now_ms = Timestamp::now().as_millisecond();
     let written = state.with_context(|context| {
-        let view = View { context, request, now_ms };
+        let view = View { context, live, request, now_ms };
         let (status, page) = match page(state, &view) {
             Ok(page) => (StatusCode::OK, page),
             Err(error) => (status_of(&error), failure(&view, error)),
@@ -45,8 +46,8 @@ fn page(state: &ServerState, view: &View<'_>) -> Result<Page, AppError> {
     match segments.as_slice() {
         [""] | ["ui"] | ["ui", "tasks"] => {
             let input: tasks::Tasks = request.input(state, &tasks::SPEC, None, &["page"])?;
-            let list = tasks::find(view.context, &input)?;
-            Ok(task_list::page(view, &input, &list, request.number("page").unwrap_or(1)))
+            let tasks = view.live.state()?;
+            Ok(task_list::page(view, &input, &tasks, request.number("page").unwrap_or(1)))
         }
         ["ui", "tasks", "new"] => new_task::page(view),
         ["ui", "tasks", id] => task::page(view, &reference(id)?),

@@ -1,6 +1,5 @@
 //! One task: what its agent claims and what was observed, its question, and what can be done with it.
 
-use delegator_domain::task::Mode;
 use delegator_engine::{Snapshot, TaskFiles, WorktreeState};
 use delegator_transcript::{PlanStep, Report};
 use maud::{Markup, html};
@@ -8,17 +7,15 @@ use maud::{Markup, html};
 use crate::commands::prelude::*;
 use crate::commands::show::{ShownTask, shown_task};
 use crate::mcp::pages::chart;
+use crate::mcp::pages::evidence::evidence;
 use crate::mcp::pages::layout::{Live, Page};
 use crate::mcp::pages::question::question;
-use crate::mcp::pages::view::{View, copyable, lines};
+use crate::mcp::pages::reply::{Reply, reply_form};
+use crate::mcp::pages::view::{View, copyable};
 use crate::output::data::conversation::QuestionData;
 use crate::output::data::notification::append_notifications;
 use crate::output::data::task::TaskResult;
-use crate::output::data::verification::{TestResults, VerificationData};
 use crate::output::data::warnings;
-
-/// Files that a cell names.
-const MAX_FILES: usize = 30;
 
 pub(super) struct TaskData<'a> {
     pub(super) task: &'a Task,
@@ -62,7 +59,7 @@ pub(super) fn page(view: &View<'_>, given: &TaskRef) -> Result<Page, AppError> {
         @for open in &questions { (question(view, task.id.as_str(), open)) }
         @for warning in warnings::for_task(&task, &files) { p class="problem" { (view.text(&warning.message)) } }
         (activity(view, &data))
-        (evidence(view, &data))
+        @if let Some((result, report)) = data.result().zip(data.report()) { (evidence(view, result, report)) }
         (actions(view, &data))
         (messages(view, &data))
         (plan(view, &data))
@@ -142,104 +139,6 @@ fn activity(view: &View<'_>, data: &TaskData<'_>) -> Markup {
     }
 }
 
-fn file_list(view: &View<'_>, files: &[(char, &str)]) -> Markup {
-    html! {
-        @if files.is_empty() { span class="note" { "none" } }
-        ul class="files" {
-            @for (sign, path) in files.iter().take(MAX_FILES) { li { code { (sign) " " (view.text(path)) } } }
-            @if files.len() > MAX_FILES { li { "and " (files.len() - MAX_FILES) " more" } }
-        }
-    }
-}
-
-fn signed<'a>(added: &'a [String], modified: &'a [String], deleted: &'a [String]) -> Vec<(char, &'a str)> {
-    let of = |sign, paths: &'a [String]| paths.iter().map(move |path| (sign, path.as_str()));
-    of('+', added).chain(of('~', modified)).chain(of('−', deleted)).collect()
-}
-
-fn tests(results: Option<&TestResults>) -> Markup {
-    html! {
-        @match results {
-            None => span class="note" { "none were counted" },
-            Some(results) => {
-                span class=(if results.failed > 0 { "bad" } else { "good" }) { (results.passed) " passed, " (results.failed) " failed" }
-                @if results.skipped > 0 { ", " (results.skipped) " skipped" }
-                @if !results.failed_tests.is_empty() {
-                    ul class="files" { @for name in results.failed_tests.iter().take(MAX_FILES) { li { code { (name) } } } }
-                }
-            },
-        }
-    }
-}
-
-/// What the agent reports beside what we observed.
-fn evidence(view: &View<'_>, data: &TaskData<'_>) -> Markup {
-    let (Some(result), Some(report)) = (data.result(), data.report()) else { return html! {} };
-    let operations = &result.report.metadata.file_operations;
-    let is_observed = operations.source != "agent";
-    let claimed = signed(&report.files.added, &report.files.modified, &report.files.deleted);
-    let observed = signed(&operations.added_files, &operations.modified_files, &operations.deleted_files);
-    let verification = result.report.verification.as_ref();
-    let check = verification.and_then(|found| found.run.as_ref()).and_then(|run| run.test_results.as_ref());
-    html! {
-        section aria-labelledby="evidence" {
-            h2 id="evidence" { "Claimed and observed" }
-            div class="wide" { table class="evidence" {
-                thead { tr { td {} th scope="col" { "The agent claims" } th scope="col" { "Observed" } } }
-                tbody {
-                    tr {
-                        th scope="row" { "Files" }
-                        td { (file_list(view, &claimed)) }
-                        td { @if is_observed { (file_list(view, &observed)) } @else { span class="note" { "not examined" } } }
-                    }
-                    tr {
-                        th scope="row" { "Lines" }
-                        td { span class="note" { "–" } }
-                        td { (lines(operations.lines_added, operations.lines_deleted)) }
-                    }
-                    tr {
-                        th scope="row" { "Tests" }
-                        td { (tests(result.report.metadata.test_results.as_ref())) }
-                        td { (tests(check)) }
-                    }
-                    tr {
-                        th scope="row" { "Check" }
-                        td { span class="note" { "–" } }
-                        td { (verdict(view, verification)) }
-                    }
-                }
-            } }
-            (check_output(view, verification))
-        }
-    }
-}
-
-fn verdict(view: &View<'_>, verification: Option<&VerificationData>) -> Markup {
-    let Some(found) = verification else { return html! { span class="note" { "no verify command" } } };
-    let look = match found.status.as_ref() {
-        "verified" => "good",
-        "verify_failed" => "bad",
-        _ => "other",
-    };
-    html! {
-        span class=(look) { (found.status.replace('_', " ")) }
-        @if let Some(reason) = &found.reason { ": " (view.text(reason)) }
-        @if let Some(detail) = &found.detail { ", " (view.text(detail)) }
-    }
-}
-
-fn check_output(view: &View<'_>, verification: Option<&VerificationData>) -> Markup {
-    let Some(found) = verification else { return html! {} };
-    html! {
-        @if let Some(run) = &found.run {
-            details data-key="check" open[found.has_failed()] {
-                summary { "Output of the verify command" @if let Some(code) = run.exit_code { ", exit code " (code) } }
-                pre { (view.text(&run.output_tail)) }
-            }
-        }
-    }
-}
-
 /// A button whose check is shown before anything happens.
 fn checked(id: &TaskId, action: &str, text: &str) -> Markup {
     html! {
@@ -292,31 +191,6 @@ fn actions(view: &View<'_>, data: &TaskData<'_>) -> Markup {
     }
 }
 
-/// How a text reaches the agent: as a message, or as the next task of its thread.
-pub(super) struct Reply {
-    pub(super) action: String,
-    /// The name of the text in the input.
-    pub(super) field: &'static str,
-    pub(super) mode: Option<Mode>,
-}
-
-impl Reply {
-    /// `None` if its agent has no thread that could be continued.
-    pub(super) fn to(task: &Task) -> Option<Reply> {
-        let id = &task.id;
-        if !task.state.is_terminal() {
-            return Some(Reply { action: format!("/api/v1/tasks/{id}/send"), field: "text", mode: None });
-        }
-        task.thread_id.as_ref()?;
-        let action = format!("/api/v1/tasks/{id}/resume");
-        Some(Reply { action, field: "task", mode: Some(task.mode) })
-    }
-
-    pub(super) fn may_send(&self, view: &View<'_>) -> bool {
-        if self.mode.is_some() { view.may_write() } else { view.may_answer() }
-    }
-}
-
 fn messages(view: &View<'_>, data: &TaskData<'_>) -> Markup {
     let conversation = data.shown.unfinished.as_ref().map(|unfinished| &unfinished.conversation);
     let of_result = data.result().and_then(|result| result.report.messages.as_ref());
@@ -337,20 +211,6 @@ fn messages(view: &View<'_>, data: &TaskData<'_>) -> Markup {
                 }
                 @if let Some(reply) = reply { (reply_form(data.task, &reply)) }
             }
-        }
-    }
-}
-
-fn reply_form(task: &Task, reply: &Reply) -> Markup {
-    let is_next_turn = reply.mode.is_some();
-    html! {
-        form data-action=(reply.action) data-open[is_next_turn] {
-            @if let Some(mode) = reply.mode { input type="hidden" name="mode" value=(mode.name()); }
-            label {
-                @if is_next_turn { "Continue with the agent, in a new task of its thread" } @else { "Message to the agent" }
-                textarea name=(reply.field) rows="3" required data-draft=(format!("message-{}", task.id)) {}
-            }
-            button { "Send" }
         }
     }
 }

@@ -1,15 +1,19 @@
 //! The list of tasks: what needs a person on top, grouped by repository.
 
+use std::collections::BTreeSet;
+
 use delegator_domain::attention::Section;
+use delegator_engine::{LiveRow, LiveState, LiveTask};
 use maud::{Markup, html};
 
 use crate::commands::prelude::*;
-use crate::mcp::api::queries::tasks::{TaskList, Tasks};
+use crate::mcp::api::queries::tasks::Tasks;
 use crate::mcp::pages::forms::{choice, query_with};
 use crate::mcp::pages::layout::{Live, Page};
 use crate::mcp::pages::task_row::row;
 use crate::mcp::pages::view::View;
 use crate::output::data::live_task::{LiveOverallData, LiveTaskData};
+use crate::output::data::task_line::Clock;
 
 /// Tasks of one page.
 const PAGE_SIZE: usize = 200;
@@ -25,48 +29,57 @@ fn heading(section: Section) -> &'static str {
 }
 
 /// The section in which a task stands: that of its group or chain, if it has one.
-fn section_of(task: &LiveTaskData) -> Section {
-    let name = task.submission_section.unwrap_or(task.task.section);
-    Section::from_name(name).unwrap_or(Section::Finished)
+fn section_of(task: &LiveTask) -> Section {
+    task.submission_section.unwrap_or(task.section)
 }
 
-/// Tasks that stand together, in their order.
-fn grouped<'a, K: PartialEq>(
-    tasks: &[&'a LiveTaskData],
-    key: impl Fn(&'a LiveTaskData) -> K,
-) -> Vec<(K, Vec<&'a LiveTaskData>)> {
-    let mut groups: Vec<(K, Vec<&LiveTaskData>)> = Vec::new();
-    for task in tasks {
-        let own = key(task);
+fn agent_and_directory(task: &LiveTask) -> (&str, &str) {
+    match &task.row {
+        LiveRow::Running(running) => (&running.task.agent, &running.task.working_dir),
+        LiveRow::Queued(queued) => (&queued.task.agent, &queued.task.working_dir),
+        LiveRow::Stored(task) => (&task.agent, &task.working_dir),
+    }
+}
+
+/// Where the shown tasks work.
+pub(super) fn directories(state: &LiveState) -> BTreeSet<String> {
+    state.tasks.values().map(|task| agent_and_directory(task).1.to_owned()).collect()
+}
+
+/// What belongs together, in its order.
+fn grouped<'a, T, K: PartialEq>(items: &[&'a T], key: impl Fn(&'a T) -> K) -> Vec<(K, Vec<&'a T>)> {
+    let mut groups: Vec<(K, Vec<&T>)> = Vec::new();
+    for item in items {
+        let own = key(item);
         match groups.iter_mut().find(|(known, _)| *known == own) {
-            Some((_, tasks)) => tasks.push(task),
-            None => groups.push((own, vec![task])),
+            Some((_, items)) => items.push(item),
+            None => groups.push((own, vec![item])),
         }
     }
     groups
 }
 
-pub(super) fn page(view: &View<'_>, filter: &Tasks, list: &TaskList, number: usize) -> Page {
-    let mut tasks: Vec<&LiveTaskData> = list.tasks.iter().collect();
+pub(super) fn page(view: &View<'_>, filter: &Tasks, state: &LiveState, number: usize) -> Page {
+    let mut tasks = filter.select(state, view.context);
     tasks.sort_by_key(|task| section_of(task));
-    let waiting = tasks.iter().filter(|task| section_of(task) == Section::NeedsYou).count();
+    let count = |section| tasks.iter().filter(|task| section_of(task) == section).count();
+    let waiting = count(Section::NeedsYou);
     let pages = tasks.len().div_ceil(PAGE_SIZE).max(1);
     let number = number.clamp(1, pages);
-    let shown: Vec<&LiveTaskData> =
+    let shown: Vec<&LiveTask> =
         tasks.iter().skip((number - 1) * PAGE_SIZE).take(PAGE_SIZE).copied().collect();
-    let count = |section| tasks.iter().filter(|task| section_of(task) == section).count();
     let main = html! {
         h1 class="only-read" { "Tasks" }
-        (overall(view, &list.overall))
-        (filters(view, filter, &list.tasks))
+        (overall(view, &state.overall.as_ref().into()))
+        (filters(view, filter, state))
         @if tasks.is_empty() { (empty(filter)) }
         @for (section, tasks) in grouped(&shown, section_of) {
             section class="tasks" aria-labelledby=(section.name()) data-key=(section.name()) {
                 h2 id=(section.name()) { (heading(section)) " " span class="count" { (count(section)) } }
-                @for (dir, tasks) in grouped(&tasks, |task| task.task.working_dir.as_str()) {
+                @for (dir, tasks) in grouped(&tasks, |task| agent_and_directory(task).1) {
                     div class="repository" data-key=(dir) {
                         h3 { (view.text(dir)) }
-                        (rows(view, &tasks))
+                        (rows(view, &tasks, state.overall.is_queue_paused))
                     }
                 }
             }
@@ -78,9 +91,14 @@ pub(super) fn page(view: &View<'_>, filter: &Tasks, list: &TaskList, number: usi
 }
 
 /// The tasks of a group or chain stand below its line.
-fn rows(view: &View<'_>, tasks: &[&LiveTaskData]) -> Markup {
+fn rows(view: &View<'_>, tasks: &[&LiveTask], is_paused: bool) -> Markup {
+    let variables = variables(view.context);
+    let clock = Clock { now_ms: view.now_ms, variables: &variables };
+    let tasks: Vec<LiveTaskData> =
+        tasks.iter().map(|task| LiveTaskData::of(task, is_paused, clock)).collect();
+    let tasks: Vec<&LiveTaskData> = tasks.iter().collect();
     html! {
-        @for (submission, tasks) in grouped(tasks, |task| task.submission_id.as_deref()) {
+        @for (submission, tasks) in grouped(&tasks, |task| task.submission_id.as_deref()) {
             @match submission {
                 None => ul { @for task in &tasks { (row(view, task)) } },
                 Some(id) => div class="submission" data-key=(id) {
@@ -108,16 +126,10 @@ fn overall(view: &View<'_>, overall: &LiveOverallData) -> Markup {
     }
 }
 
-fn filters(view: &View<'_>, filter: &Tasks, tasks: &[LiveTaskData]) -> Markup {
-    let distinct = |of: fn(&LiveTaskData) -> &str| {
-        let mut found: Vec<String> = tasks.iter().map(|task| of(task).to_owned()).collect();
-        found.sort();
-        found.dedup();
-        found
-    };
+fn filters(view: &View<'_>, filter: &Tasks, state: &LiveState) -> Markup {
     let sections = Section::ALL.map(|section| (section.name().to_owned(), heading(section).to_owned()));
-    let mut agents = distinct(|task| &task.agent);
-    agents.extend(filter.agent.clone().filter(|chosen| !agents.contains(chosen)));
+    let agents = state.tasks.values().map(|task| agent_and_directory(task).0.to_owned());
+    let agents: BTreeSet<String> = agents.chain(filter.agent.clone()).collect();
     let agents = agents.into_iter().map(|agent| (agent.clone(), agent));
     html! {
         form class="filters" role="search" data-filter {
@@ -131,7 +143,7 @@ fn filters(view: &View<'_>, filter: &Tasks, tasks: &[LiveTaskData]) -> Markup {
                     input name="repo" list="directories" value=[filter.repo.as_deref()];
                 }
             }
-            datalist id="directories" { @for dir in distinct(|task| &task.task.working_dir) { option value=(view.text(&dir)); } }
+            datalist id="directories" { @for dir in directories(state) { option value=(view.text(&dir)); } }
             @for (name, value) in &filter.label { input type="hidden" name="label" value=(format!("{name}={value}")); }
             button { "Filter" }
             a href="/ui/tasks" { "All" }
@@ -152,13 +164,8 @@ fn filters(view: &View<'_>, filter: &Tasks, tasks: &[LiveTaskData]) -> Markup {
 }
 
 fn empty(filter: &Tasks) -> Markup {
-    let is_filtered = filter.section.is_some()
-        || filter.repo.is_some()
-        || filter.agent.is_some()
-        || filter.q.is_some()
-        || !filter.label.is_empty();
     html! {
-        @if is_filtered {
+        @if filter.is_filtered() {
             p class="empty" { "No task matches. Older tasks are in the " a href="/ui/history" { "history" } "." }
         } @else {
             p class="empty" {

@@ -1,6 +1,7 @@
 //! What every template needs: who looks, and texts that are safe to show.
 
 use delegator_domain::terminal;
+use delegator_engine::LiveFeed;
 use jiff::Timestamp;
 use maud::{Markup, html};
 
@@ -13,6 +14,7 @@ use crate::output::data::task_line::{Clock, short_age};
 #[derive(Clone, Copy)]
 pub(super) struct View<'a> {
     pub(super) context: &'a Context<'a>,
+    pub(super) live: &'a LiveFeed,
     pub(super) request: &'a PageRequest,
     pub(super) now_ms: i64,
 }

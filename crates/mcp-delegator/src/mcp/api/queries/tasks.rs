@@ -1,7 +1,7 @@
 //! `GET /tasks`: the tasks that a person looks at, filtered and paged. Older ones are found by `GET /history`.
 
 use delegator_domain::attention::Section;
-use delegator_engine::LiveState;
+use delegator_engine::{LiveState, LiveTask};
 use jiff::Timestamp;
 use schemars::{Schema, SchemaGenerator};
 
@@ -67,16 +67,27 @@ impl Tasks {
     }
 }
 
-/// The tasks of all pages.
-pub fn find(context: &Context<'_>, input: &Tasks) -> Result<TaskList, AppError> {
-    let state = LiveState::now(&engine(context)?)?;
-    let mut list = TaskList::of(&state, context);
-    list.tasks.retain(|task| input.includes(task));
-    Ok(list)
+impl Tasks {
+    pub fn is_filtered(&self) -> bool {
+        let given = [&self.section, &self.repo, &self.agent, &self.q];
+        given.iter().any(|filter| filter.is_some()) || !self.label.is_empty()
+    }
+
+    /// The tasks of all pages.
+    pub fn select<'a>(&self, state: &'a LiveState, context: &Context<'_>) -> Vec<&'a LiveTask> {
+        let variables = variables(context);
+        let clock = Clock { now_ms: Timestamp::now().as_millisecond(), variables: &variables };
+        let is_paused = state.overall.is_queue_paused;
+        let is_selected = |task: &&LiveTask| {
+            !self.is_filtered() || self.includes(&LiveTaskData::of(task, is_paused, clock))
+        };
+        state.in_order().into_iter().map(AsRef::as_ref).filter(is_selected).collect()
+    }
 }
 
 pub fn run(context: &Context<'_>, input: Tasks) -> Result<CommandOutput, AppError> {
-    let TaskList { tasks, overall } = find(context, &input)?;
+    let TaskList { mut tasks, overall } = TaskList::of(&LiveState::now(&engine(context)?)?, context);
+    tasks.retain(|task| input.includes(task));
     // The list changes all the time, so a cursor is a place in the list as it is then.
     let query = json!(["tasks", input.section, input.repo, input.agent, input.label, input.q]);
     let (tasks, page) = paginate(tasks, &input.paging, &query)?;

@@ -135,7 +135,7 @@ pub fn serve(
         if has_pages {
             gate = gate.with_sign_in(browsers.clone(), cookie.clone());
         }
-        let pages = Pages::new(server, browsers.clone(), cookie, api.audit().clone());
+        let pages = Pages::new(server, &api, browsers.clone(), cookie);
         on_listening(shown)?;
         let server = HttpServer::new(handler, gate, is_in_task, bounds);
         let server = Arc::new(HttpServer { faces: Some(Faces { api, pages }), tls, ..server });
