@@ -6,6 +6,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::named_enum::named_enum;
+use crate::terminal;
 
 /// Identifies a question within its task: 1, 2, …
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -80,6 +81,20 @@ pub struct Question {
     pub options: Vec<AnswerOption>,
     /// Whether text can answer it.
     pub free_text: bool,
+}
+
+impl Question {
+    /// As a person or a model may see it: what they decide by hides nothing. The options keep their order and ids.
+    pub fn revealed(&self) -> Question {
+        let reveal = |text: &String| terminal::reveal(text).into_owned();
+        let option = |option: &AnswerOption| AnswerOption { label: reveal(&option.label), ..option.clone() };
+        Question {
+            title: reveal(&self.title),
+            detail: self.detail.as_ref().map(reveal),
+            options: self.options.iter().map(option).collect(),
+            ..self.clone()
+        }
+    }
 }
 
 /// An answer to a question. Without option and text it says that there was none: permission is not given.

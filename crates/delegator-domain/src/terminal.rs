@@ -33,6 +33,27 @@ pub fn sanitize(text: &str) -> Cow<'_, str> {
     Cow::Owned(safe)
 }
 
+/// The text with a number, such as `⟨U+202E⟩`, in place of each character that hides or reorders others: a person who
+/// decides by a text must see what a program reads. Nothing is removed; line ends become `\n`.
+pub fn reveal(text: &str) -> Cow<'_, str> {
+    if !text.chars().any(is_hidden) {
+        return Cow::Borrowed(text);
+    }
+    let revealed =
+        |char| if is_hidden(char) { format!("⟨U+{:04X}⟩", u32::from(char)) } else { char.into() };
+    Cow::Owned(text.replace("\r\n", "\n").chars().map(revealed).collect())
+}
+
+/// Whether the character is invisible, or changes how its neighbours look. The two selectors that choose between text
+/// and emoji are not counted, because emojis contain them.
+pub fn is_hidden(char: char) -> bool {
+    (char.is_control() && !matches!(char, '\n' | '\t'))
+        || matches!(char,
+            '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{180b}'..='\u{180f}'
+            | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{2800}' | '\u{3164}'
+            | '\u{fe00}'..='\u{fe0d}' | '\u{feff}' | '\u{ffa0}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e01ef}')
+}
+
 /// The text on one line: line breaks are escaped, so that a file name cannot look like a further line.
 pub fn escape_line_breaks(text: &str) -> String {
     text.replace('\r', "\\r").replace('\n', "\\n")
@@ -133,6 +154,18 @@ mod tests {
             assert_eq!(sanitize(text), safe, "{text:?}");
         }
         assert!(matches!(sanitize("plain\ttext é 😀\n"), Cow::Borrowed(_)));
+    }
+
+    #[test]
+    fn hidden_characters_are_revealed_and_nothing_is_removed() {
+        for (text, revealed) in [
+            ("ls \x1b]; rm -r x #\x07 -la", "ls ⟨U+001B⟩]; rm -r x #⟨U+0007⟩ -la"),
+            ("a\r\nb\rc\td\n", "a\nb⟨U+000D⟩c\td\n"),
+            ("x\u{202e}y\u{61c}\u{2028}\u{e0041}", "x⟨U+202E⟩y⟨U+061C⟩⟨U+2028⟩⟨U+E0041⟩"),
+        ] {
+            assert_eq!(reveal(text), revealed, "{text:?}");
+        }
+        assert!(matches!(reveal("plain\ttext é ❤\u{fe0f}\n"), Cow::Borrowed(_)));
     }
 
     #[test]

@@ -251,7 +251,7 @@ impl Ports for TaskPorts {
 
     fn on_question(&self, question: &Question, expires_ms: i64) {
         let (nonce, now_ms) = (&self.attempt.nonce, self.engine.now_ms());
-        let _ = self.registry.borrow_mut().ask(&self.id, nonce, question, expires_ms, now_ms);
+        let _ = self.registry.borrow_mut().ask(&self.id, nonce, &question.revealed(), expires_ms, now_ms);
         let unanswered = Unanswered { question: question.clone(), expires_at_ms: expires_ms };
         self.dialogue.unanswered.borrow_mut().push(unanswered);
         self.start_delivery();

@@ -48,6 +48,21 @@ fn a_permission_is_given_from_the_command_line_and_the_first_answer_wins() {
     assert_eq!(response(&stage)["behavior"], "allow");
 }
 
+/// A terminal would take all between the escape sequence and its end for a title, and not show it.
+#[test]
+fn a_command_that_hides_a_part_of_itself_is_shown_whole() {
+    let mut request = permission_request();
+    request["input"]["command"] = json!("ls \u{1b}]; touch owned #\u{7} -la");
+    let stage = asking_agent::stage(PROGRAM, &request);
+    let id = exec(&stage);
+    let shown = "ls ⟨U+001B⟩]; touch owned #⟨U+0007⟩ -la";
+    assert!(open_question(&stage)["detail"].as_str().unwrap().contains(shown));
+    let text = stage.world.run(["answer", &id, "--format", "text"]).stdout;
+    assert!(text.contains(shown), "{text}");
+    stage.run_json(&["answer", &id, "reject_once"]);
+    stage.wait(&id);
+}
+
 #[test]
 fn a_question_is_answered_with_an_option_or_a_text() {
     for (answer, expected) in [("Red", "Red"), ("green, please", "green, please")] {
