@@ -350,7 +350,9 @@ pub(super) fn refuse_while_busy<'a>(
     Ok(())
 }
 
+/// A task in a worktree of its own has the user's directory as its working directory, but does not write there.
 fn writes_in(task: &Task, top_level: &Path) -> bool {
-    let directories = task.work_trees.iter().map(|tree| tree.root()).chain([Path::new(&task.working_dir)]);
+    let own = task.worktree.is_none().then(|| Path::new(&task.working_dir));
+    let directories = task.work_trees.iter().map(|tree| tree.root()).chain(own);
     directories.into_iter().any(|dir| dir.starts_with(top_level) || top_level.starts_with(dir))
 }

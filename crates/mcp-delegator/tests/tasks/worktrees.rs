@@ -90,6 +90,28 @@ fn three_tasks_write_at_once_and_all_are_applied() {
     assert_eq!(git(&stage, &["status", "--porcelain"]), "?? a\n?? c\n");
 }
 
+/// Each task writes in its own worktree, so what others do there is no reason to wait with a decision.
+#[test]
+fn changes_are_applied_while_other_isolated_tasks_run_and_wait() {
+    let stage = stage().variable("MCP_DELEGATOR_MAX_CONCURRENT", "1");
+    let (done, _) = completed(&stage, "sed -i s/1/one/ code", &[]);
+    let (running, worktree) = submit(&stage, "touch started; until [ -e go ]; do sleep 0.05; done", &[]);
+    let (queued, _) = submit(&stage, "true", &[]);
+    wait_until("the task runs", || worktree.join("started").exists());
+    // A task that writes in the directory itself is a reason.
+    let in_place = stage.exec(&["--mode", "workspace-write"]);
+    let refused = stage.world.run(["apply", &done, "--json"]);
+    assert!(refused.stdout.contains(&in_place), "{refused:?}");
+    stage.run_json(&["cancel", &in_place]);
+    let applied = stage.run_json(&["apply", &done]);
+    assert_eq!(applied["ok"], true, "{applied}");
+    assert!(read(&stage, "code").starts_with("one\n"));
+    std::fs::write(worktree.join("go"), "").unwrap();
+    for id in [&running, &queued] {
+        assert_eq!(stage.wait(id)["data"]["state"], "completed");
+    }
+}
+
 #[test]
 fn a_conflict_changes_nothing_and_a_discarded_diff_can_still_be_applied() {
     let stage = stage();
