@@ -1,16 +1,27 @@
 //! The address of the dashboard that runs: its server has locked a file in the state directory, which contains it.
+//!
+//! A task that may read the state directory can lock the file, too, but not write it. So the file names the process of
+//! the server, and the address counts only while that process lives.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
-use std::io::{self, ErrorKind, Write};
+use std::io::{self, ErrorKind};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use delegator_registry::make_private_path;
+use delegator_supervisor::process::ProcessIdentity;
+use serde::{Deserialize, Serialize};
 
 /// The lock of this process, which ends with it.
 #[derive(Debug)]
 pub struct DashboardAddress {
     _file: File,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Server {
+    url: String,
+    process: ProcessIdentity,
 }
 
 fn path(state_dir: &Path) -> PathBuf {
@@ -24,14 +35,15 @@ impl DashboardAddress {
         if let Some(parent) = path.parent() {
             make_private_path(parent)?;
         }
-        let mut file = OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(path)?;
+        let file = OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(path)?;
         match file.try_lock() {
             Err(TryLockError::WouldBlock) => return Ok(None),
             Err(TryLockError::Error(error)) => return Err(error),
             Ok(()) => {}
         }
         file.set_len(0)?;
-        file.write_all(url.as_bytes())?;
+        let server = Server { url: url.to_owned(), process: ProcessIdentity::of_self()? };
+        serde_json::to_writer(&file, &server)?;
         Ok(Some(DashboardAddress { _file: file }))
     }
 
@@ -44,7 +56,9 @@ impl DashboardAddress {
         };
         match file.try_lock_shared() {
             Err(TryLockError::WouldBlock) => {
-                Ok(Some(fs::read_to_string(path)?).filter(|url| !url.is_empty()))
+                // It may be just being written.
+                let server = serde_json::from_slice::<Server>(&fs::read(path)?).ok();
+                Ok(server.filter(|server| server.process.is_alive()).map(|server| server.url))
             }
             Err(TryLockError::Error(error)) => Err(error),
             Ok(()) => Ok(None),
@@ -68,5 +82,21 @@ mod tests {
         assert_eq!(url(), None);
         let second = DashboardAddress::record(dir.path(), "http://b").unwrap();
         assert_eq!((second.is_some(), url().as_deref()), (true, Some("http://b")));
+    }
+
+    #[test]
+    fn a_lock_of_another_process_does_not_revive_the_address_of_an_ended_server() {
+        let dir = tempfile::tempdir().unwrap();
+        let server = DashboardAddress::record(dir.path(), "http://127.0.0.1:1234").unwrap();
+        let path = path(dir.path());
+        let text = fs::read_to_string(&path).unwrap();
+        let own = ProcessIdentity::of_self().unwrap();
+        let ended = text.replace(&format!("\"start_time\":{}", own.start_time), "\"start_time\":1");
+        assert_ne!(ended, text);
+        drop(server);
+        fs::write(&path, ended).unwrap();
+        let locked = File::open(&path).unwrap();
+        locked.try_lock().unwrap();
+        assert_eq!(DashboardAddress::read(dir.path()).unwrap(), None);
     }
 }
