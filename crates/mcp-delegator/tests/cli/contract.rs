@@ -122,7 +122,8 @@ fn valid_input(spec: &CommandSpec) -> Value {
         .collect();
     match spec.path {
         ["local", "resume"] => drop(input.insert("thread_id".into(), json!("thread-1"))),
-        [_, "wait"] => drop(input.insert("task_id".into(), json!("T-local-0123456789"))),
+        // An unknown task, because it would serve otherwise.
+        ["dashboard"] | [_, "wait"] => drop(input.insert("task_id".into(), json!("T-local-0123456789"))),
         _ => {}
     }
     Value::Object(input)
