@@ -3,9 +3,9 @@
 //! It resolves flags and configuration into a tool selection and starts the stdio or HTTP transport of `mcp`.
 //! Stdout belongs to the protocol; this command prints only to stderr.
 
-use std::net::SocketAddr;
+use std::net::Ipv4Addr;
 use std::os::unix::ffi::OsStrExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use delegator_config::{Settings, ToolFormat, built_in_default};
@@ -28,7 +28,7 @@ use crate::mcp::server::Server;
 use crate::mcp::tools::server_state::ServerState;
 use crate::mcp::tools::toolbox::Toolbox;
 use crate::mcp::transport::http::token::Token;
-use crate::mcp::transport::http::{IsInTask, Listen};
+use crate::mcp::transport::http::{IsInTask, Listen, Listening};
 use crate::mcp::transport::{http, stdio};
 use crate::output::command_data::CommandData;
 use crate::output::outcome::CommandOutput;
@@ -156,22 +156,25 @@ pub fn serve<H: ServerHandler + Clone>(
     }
     context.screen.announce_always(&format!("The bearer token is in {}", path.display()));
     let scope = scope(&input);
-    let listen = Listen {
-        address,
-        token,
-        scope,
-        tls: None,
-        public_name: None,
-        // On other addresses only `dashboard` lets browsers sign in, which wants TLS for that.
-        has_pages: address.ip().is_loopback() && scope == Scope::Write,
-        own_address: None,
+    // On other addresses only `dashboard` lets browsers sign in, which wants TLS for that.
+    let has_pages = address.ip().is_loopback() && scope == Scope::Write;
+    let own_address = match context.state_dir.as_deref().filter(|_| has_pages) {
+        Some(state_dir) => Some(own_address(state_dir)?),
+        None => None,
     };
+    let listen = Listen { address, token, scope, tls: None, public_name: None, has_pages, own_address };
     let handler = wrap(server.clone());
-    over_http(context, server, handler, listen, |address| {
+    over_http(context, server, handler, listen, |Listening { address, pages_address }| {
         context.screen.announce_always(&format!("Serving on http://{address}/mcp"));
-        Ok(format!("http://{address}"))
+        Ok(format!("http://{pages_address}"))
     })?;
     Ok(CommandOutput::done(ServeOutput {}))
+}
+
+/// The loopback address that only browsers of this state directory use.
+pub fn own_address(state_dir: &Path) -> Result<Ipv4Addr, AppError> {
+    let found = Sessions::new(state_dir).own_address();
+    found.map_err(|error| io_error("Choosing the address of the dashboard", &error))
 }
 
 fn no_state_dir() -> AppError {
@@ -217,7 +220,7 @@ pub fn over_http(
     server: Server,
     handler: impl ServerHandler + Clone,
     listen: Listen,
-    on_listening: impl FnOnce(SocketAddr) -> Result<String, AppError>,
+    on_listening: impl FnOnce(Listening) -> Result<String, AppError>,
 ) -> Result<(), AppError> {
     let state_dir = context.state_dir.as_deref().ok_or_else(no_state_dir)?;
     let connections = connections(context, &server.state);

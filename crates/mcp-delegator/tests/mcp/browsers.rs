@@ -1,7 +1,7 @@
 //! How browsers sign in to the pages, and what the server refuses them: the attacks listed in docs/reliability.md.
 
 use std::fs::File;
-use std::io::Write;
+use std::io::{Read, Write};
 use std::time::{Duration, SystemTime};
 
 use delegator_testkit::program::read_text;
@@ -149,6 +149,11 @@ fn other_sites_and_hosts_reach_nothing() {
     assert_eq!(browser.get("/mcp").status, 401);
     let twice = format!("{}; {}", browser.cookie, browser.cookie);
     assert_eq!(get(&server, "/", &[("Cookie", &twice)]).status, 401);
+    // A cookie that a program at another port has planted locks nobody out, and pages of that port get nothing.
+    let planted = format!("mcp-delegator-{}=planted; {}", server.port, browser.cookie);
+    assert_eq!(get(&server, "/", &[("Cookie", &planted)]).status, 200);
+    let of_other_port = [("Cookie", browser.cookie.as_str()), ("Sec-Fetch-Site", "same-site")];
+    assert_eq!(get(&server, "/", &of_other_port).status, 401);
     let page = browser.get(&format!("/ui/tasks/{id}"));
     assert_eq!(page.status, 200);
     let policy = page.header("Content-Security-Policy").unwrap();
@@ -213,6 +218,66 @@ fn paths_bodies_and_scopes_are_checked() {
     assert_eq!(browser.get("/").status, 401);
 }
 
+#[test]
+fn a_session_that_ends_during_a_request_does_nothing_more() {
+    let (stage, _) = stage_with_task();
+    let server = HttpServer::start(&stage);
+    let browser = Browser::sign_in(&stage, &server, &[]);
+    let (token, own_host) = (browser.token(), host(&server).1);
+    let body = r#"{"task":"never","mode":"read-only"}"#;
+    let mut stream = server.connect();
+    let head = format!(
+        "POST /api/v1/tasks HTTP/1.1\r\nHost: {own_host}\r\nCookie: {}\r\nOrigin: http://{own_host}\r\nX-CSRF-Token: {token}\r\n\
+         Content-Type: application/json\r\nContent-Length: {}\r\nExpect: 100-continue\r\n\r\n",
+        browser.cookie,
+        body.len()
+    );
+    stream.write_all(head.as_bytes()).unwrap();
+    // The server asks for the body after it has checked the session.
+    let mut asked = [0; 25];
+    stream.read_exact(&mut asked).unwrap();
+    assert_eq!(&asked, b"HTTP/1.1 100 Continue\r\n\r\n");
+    stage.run_json(&["dashboard", "sessions", "--revoke-all"]);
+    stream.write_all(body.as_bytes()).unwrap();
+    assert_eq!(HttpResponse::read(stream).status, 401);
+    assert!(!stage.run_json(&["history"]).to_string().contains("never"));
+}
+
+#[test]
+fn a_browser_that_signs_in_again_loses_its_earlier_session() {
+    let (stage, _) = stage_with_task();
+    let server = HttpServer::start(&stage);
+    let first = Browser::sign_in(&stage, &server, &[]);
+    let again = get(&server, &format!("/?code={}", code(&stage, &[])), &[("Cookie", &first.cookie)]);
+    assert_eq!(again.status, 303, "{again:?}");
+    assert_eq!(first.get("/").status, 401);
+    let listed = stage.run_json(&["dashboard", "sessions"]);
+    assert_eq!(listed["data"]["sessions"].as_array().unwrap().len(), 1, "{listed}");
+}
+
+#[test]
+fn who_may_only_read_does_not_use_up_the_actions_of_others() {
+    let (stage, id) = stage_with_task();
+    let server = HttpServer::start(&stage);
+    let reader = Browser::sign_in(&stage, &server, &["--scope", "read"]);
+    let owner = Browser::sign_in(&stage, &server, &[]);
+    let origin = format!("http://{}", host(&server).1);
+    let path = format!("/api/v1/tasks/{id}/read");
+    let act = |browser: &Browser<'_>, token: &str| {
+        browser.post(&path, &[("Origin", origin.as_str()), ("X-CSRF-Token", token)], "{}").status
+    };
+    let (of_reader, of_owner) = (reader.token(), owner.token());
+    let statuses: Vec<u16> = (0..2_000)
+        .map(|_| act(&reader, &of_reader))
+        .scan(false, |has_ended, status| {
+            let before = std::mem::replace(has_ended, status == 429);
+            (!before).then_some(status)
+        })
+        .collect();
+    assert_eq!((statuses[0], *statuses.last().unwrap()), (403, 429));
+    assert_eq!(act(&owner, &of_owner), 200);
+}
+
 /// A server that other machines reach without TLS lets no browser sign in.
 #[test]
 fn pages_on_other_addresses_need_tls_or_an_explicit_word() {
@@ -222,10 +287,14 @@ fn pages_on_other_addresses_need_tls_or_an_explicit_word() {
     std::fs::set_permissions(&token, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
     let refused = stage.world.run(["dashboard", "--host", "0.0.0.0", "--no-open", "--port", "0"]);
     assert_eq!(refused.json()["error"]["code"], "POLICY_BLOCKED", "{refused:?}");
+    let unencrypted = ["dashboard", "--public-url", "http://192.0.2.1:7788", "--no-open"];
+    let refused = stage.world.run(unencrypted);
+    assert_eq!(refused.json()["error"]["code"], "POLICY_BLOCKED", "{refused:?}");
     for (args, field) in [
         (["--host", "example"].as_slice(), "host"),
         (&["--tls-cert", "/cert"], "tls_cert"),
         (&["--public-url", "example.com/path"], "public_url"),
+        (&["--public-url", "https://example.com?a=b"], "public_url"),
     ] {
         let run = stage.world.run([["dashboard", "--no-open"].as_slice(), args].concat());
         let problems = run.json()["error"].to_string() + &run.json()["meta"].to_string();

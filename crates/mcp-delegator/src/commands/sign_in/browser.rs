@@ -24,17 +24,16 @@ pub(super) fn opener(process: &Process) -> Option<String> {
 }
 
 /// The opener may be a browser that runs on, so its end is not awaited.
-pub(super) fn open(opener: &str, link: &str, state_dir: &Path) -> io::Result<()> {
-    let path = state_dir.join("dashboard").join("open.html");
-    let _ = fs::remove_file(&path);
-    let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path)?;
+pub(super) fn open(opener: &str, link: &str, path: &Path) -> io::Result<()> {
+    let _ = fs::remove_file(path);
+    let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
     // A link has only characters that have no meaning in HTML.
     writeln!(
         file,
         "<!doctype html><meta charset=utf-8><meta http-equiv=refresh content=\"0; url={link}\"><title>mcp-delegator</title>"
     )?;
     let mut command = Command::new(opener);
-    command.arg(&path).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).process_group(0);
+    command.arg(path).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).process_group(0);
     let mut child = command.spawn()?;
     std::thread::spawn(move || child.wait());
     Ok(())

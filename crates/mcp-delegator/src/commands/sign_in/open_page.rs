@@ -18,13 +18,13 @@ pub fn sign_in_link(
     page: Option<&str>,
     (scope, opens): (Scope, bool),
 ) -> Result<SignInLink, AppError> {
-    let state_dir = context.state_dir.as_deref().ok_or_else(no_state_dir)?;
-    let code = Sessions::new(state_dir).create_code(scope);
+    let sessions = Sessions::new(context.state_dir.as_deref().ok_or_else(no_state_dir)?);
+    let code = sessions.create_code(scope);
     let code = code.map_err(|error| io_error("Creating the link", &error))?;
     let url = link::link(url, code.expose(), page);
     let opener = browser::opener(context.process).filter(|_| opens);
     let is_opened = opener.is_some_and(|opener| {
-        let opened = browser::open(&opener, &url, state_dir);
+        let opened = browser::open(&opener, &url, &sessions.opening_file());
         opened.inspect_err(|error| tracing::warn!(opener, %error, "could not open a browser")).is_ok()
     });
     Ok(SignInLink { url, is_opened })

@@ -7,6 +7,7 @@
 use std::fmt::{self, Write};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind};
+use std::net::Ipv4Addr;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
@@ -25,10 +26,12 @@ pub const IDLE_LIFETIME: Duration = Duration::from_secs(12 * 60 * 60);
 const USE_INTERVAL: Duration = Duration::from_secs(60);
 /// Characters of a device name that are stored.
 const MAX_DEVICE_CHARS: usize = 200;
+const ADDRESS_FILE: &str = "address";
 /// Of the digest of a secret. Enough to name a session, and not enough to be one.
 const ID_CHARS: usize = 12;
 
 /// A code or session whose holder knows it. Two random UUIDs have 244 bits.
+#[derive(Clone)]
 pub struct Secret(String);
 
 /// Never shows the secret.
@@ -41,6 +44,10 @@ impl fmt::Debug for Secret {
 impl Secret {
     fn new() -> Secret {
         Secret(format!("{}{}", uuid::Uuid::new_v4().simple(), uuid::Uuid::new_v4().simple()))
+    }
+
+    pub fn received(secret: &str) -> Secret {
+        Secret(secret.to_owned())
     }
 
     pub fn expose(&self) -> &str {
@@ -93,6 +100,7 @@ struct SessionFile {
 
 #[derive(Debug, Clone)]
 pub struct Sessions {
+    dir: PathBuf,
     codes: PathBuf,
     sessions: PathBuf,
 }
@@ -100,7 +108,31 @@ pub struct Sessions {
 impl Sessions {
     pub fn new(state_dir: &Path) -> Sessions {
         let dir = state_dir.join("dashboard");
-        Sessions { codes: dir.join("codes"), sessions: dir.join("sessions") }
+        Sessions { codes: dir.join("codes"), sessions: dir.join("sessions"), dir }
+    }
+
+    /// The page with a link that a browser is started with.
+    pub(super) fn opening_file(&self) -> PathBuf {
+        self.dir.join("open.html")
+    }
+
+    /// A loopback address of which only browsers of this state directory know.
+    pub fn own_address(&self) -> io::Result<Ipv4Addr> {
+        let path = self.dir.join(ADDRESS_FILE);
+        if let Some(known) = read(&path)? {
+            return Ok(known);
+        }
+        let [a, b, c, ..] = *uuid::Uuid::new_v4().as_bytes();
+        match write(&self.dir, ADDRESS_FILE, &Ipv4Addr::new(127, a.max(1), b, c.clamp(1, 254))) {
+            Err(error) if error.kind() != ErrorKind::AlreadyExists => Err(error),
+            // Another process may have been faster.
+            _ => read(&path)?.ok_or_else(|| io::Error::other(format!("{} is damaged", path.display()))),
+        }
+    }
+
+    /// The next server gets another address: what another program stored in browsers under this one is left behind.
+    pub fn forget_address(&self) -> io::Result<()> {
+        remove(&self.dir.join(ADDRESS_FILE)).map(drop)
     }
 
     /// A code that begins one session within [`CODE_LIFETIME`].
@@ -127,6 +159,8 @@ impl Sessions {
         let Some(file) = read::<CodeFile>(&path)? else { return Ok(None) };
         let is_expired = age(&path)? > CODE_LIFETIME;
         let is_ours = remove(&path)?;
+        // It has led the browser here, if it had this code.
+        remove(&self.opening_file())?;
         Ok(Scope::from_name(&file.scope).filter(|_| is_ours && !is_expired))
     }
 
@@ -297,14 +331,21 @@ mod tests {
         let taken = std::thread::scope(|scope| {
             let take = || sessions.take_code(code.expose()).unwrap().is_some();
             let threads: Vec<_> = (0..8).map(|_| scope.spawn(take)).collect();
-            threads
-                .into_iter()
-                .filter(|_| true)
-                .map(|thread| thread.join().unwrap())
-                .filter(|taken| *taken)
-                .count()
+            threads.into_iter().map(|thread| thread.join().unwrap()).filter(|taken| *taken).count()
         });
         assert_eq!(taken, 1);
+    }
+
+    #[test]
+    fn the_address_is_a_loopback_address_until_it_is_forgotten() {
+        let dir = tempfile::tempdir().unwrap();
+        let sessions = Sessions::new(dir.path());
+        let first = sessions.own_address().unwrap();
+        assert!(first.is_loopback() && first != Ipv4Addr::LOCALHOST, "{first}");
+        assert_eq!(Sessions::new(dir.path()).own_address().unwrap(), first);
+        sessions.forget_address().unwrap();
+        sessions.forget_address().unwrap();
+        assert!(sessions.own_address().unwrap().is_loopback());
     }
 
     #[test]

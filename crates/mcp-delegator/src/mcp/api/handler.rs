@@ -27,7 +27,7 @@ use crate::mcp::transport::http::{Body, sends_json};
 use crate::output::outcome::CommandOutput;
 use crate::spec::formats::Format;
 
-/// Each may hold a snapshot of all tasks that its reader has not taken.
+/// Of the callers of one scope. Each may hold a snapshot of all tasks that its reader has not taken.
 const MAX_STREAMS: usize = 64;
 
 #[derive(Debug, Clone)]
@@ -35,11 +35,11 @@ pub struct Api {
     server: Server,
     live: LiveFeed,
     audit: Audit,
-    /// Of all sessions together.
-    actions: Arc<RateLimit>,
+    /// Of all sessions of a scope together: who may only read must not use up what others need.
+    actions: Arc<[RateLimit; Scope::ALL.len()]>,
     /// The description of the API, written for the first request.
     openapi: Arc<OnceLock<String>>,
-    streams: Arc<Semaphore>,
+    streams: [Arc<Semaphore>; Scope::ALL.len()],
 }
 
 /// Actions of sessions at once; then one in each interval.
@@ -57,8 +57,8 @@ struct Reply {
 
 impl Api {
     pub fn new(server: Server, live: LiveFeed, state_dir: &Path) -> Api {
-        let streams = Arc::new(Semaphore::new(MAX_STREAMS));
-        let actions = Arc::new(RateLimit::new(MOST_ACTIONS, ACTION_INTERVAL));
+        let streams = std::array::from_fn(|_| Arc::new(Semaphore::new(MAX_STREAMS)));
+        let actions = Arc::new(std::array::from_fn(|_| RateLimit::new(MOST_ACTIONS, ACTION_INTERVAL)));
         Api { server, live, audit: Audit::new(state_dir), actions, openapi: Arc::default(), streams }
     }
 
@@ -113,7 +113,7 @@ impl Api {
                     .map_or_else(failed, |()| json(StatusCode::OK, "application/json", "{}".to_owned()));
             }
             Target::Stream => {
-                let Ok(permit) = Arc::clone(&self.streams).try_acquire_owned() else {
+                let Ok(permit) = Arc::clone(&self.streams[caller.scope as usize]).try_acquire_owned() else {
                     return refusal(StatusCode::SERVICE_UNAVAILABLE, "Too many streams are open.");
                 };
                 let opened =
@@ -130,7 +130,7 @@ impl Api {
         if is_action && !(body.is_empty() || sends_json(&head.headers)) {
             return refusal(StatusCode::UNSUPPORTED_MEDIA_TYPE, "Content-Type must be application/json.");
         }
-        if is_action && caller.session.is_some() && !self.actions.admit() {
+        if is_action && caller.session.is_some() && !self.actions[caller.scope as usize].admit() {
             return too_many("Too many actions in a short time.");
         }
         let query = head.uri.query().map(str::to_owned);

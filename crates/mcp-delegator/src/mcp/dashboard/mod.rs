@@ -15,9 +15,9 @@ use schemars::{Schema, SchemaGenerator};
 use crate::commands::inputs::choices;
 use crate::commands::prelude::*;
 use crate::commands::sign_in::{CODE_LIFETIME, Scope, page_of, qr_code, sign_in_link};
-use crate::mcp::serve::{self, Serve, ServeOutput};
+use crate::mcp::serve::{self, Serve, ServeOutput, own_address};
 use crate::mcp::transport::http::token::Token;
-use crate::mcp::transport::http::{Listen, load_tls};
+use crate::mcp::transport::http::{Listen, Listening, load_tls};
 
 /// A fixed port, so that the pages of a browser find the server again after its restart.
 const DEFAULT_PORT: u16 = 7788;
@@ -114,11 +114,18 @@ impl InputRules for Dashboard {
         let alone = |name: &str, other: &str, is_alone: bool| {
             is_alone.then(|| Problem::invalid(name, format!("needs {{input:{other}}}")))
         };
-        let public = self.public_url.as_deref().filter(|url| public_name(url).is_none());
-        let public = public.map(|url| {
-            Problem::invalid("public_url", "is not the address of a host")
-                .value(url.into())
-                .suggest(Some("Give for example https://box.example.ts.net, without a path."))
+        let public = self.public_url.as_deref().and_then(|url| match public_name(url) {
+            None => Some(
+                Problem::invalid("public_url", "is not the address of a host")
+                    .value(url.into())
+                    .suggest(Some("Give for example https://box.example.ts.net, without a path.")),
+            ),
+            Some((_, scheme)) if scheme == Scheme::HTTP && !is_local(url) && !self.insecure_http => {
+                let message = "names another machine without encryption";
+                let advice = "Give an address with https, or --insecure-http to do without encryption.";
+                Some(Problem::new(ErrorCode::PolicyBlocked, "public_url", message).suggest(Some(advice)))
+            }
+            Some(_) => None,
         });
         let cert = alone("tls_cert", "tls_key", self.tls_cert.is_some() && self.tls_key.is_none());
         let key = alone("tls_key", "tls_cert", self.tls_key.is_some() && self.tls_cert.is_none());
@@ -132,7 +139,7 @@ fn public_name(url: &str) -> Option<(String, Scheme)> {
     let scheme = uri.scheme().filter(|scheme| [Scheme::HTTP, Scheme::HTTPS].contains(scheme))?;
     let authority = uri.authority().filter(|authority| !authority.as_str().contains('@'))?;
     let host = authority.host().trim_start_matches('[').trim_end_matches(']');
-    matches!(uri.path(), "" | "/").then(|| (host.to_owned(), scheme.clone()))
+    (matches!(uri.path(), "" | "/") && uri.query().is_none()).then(|| (host.to_owned(), scheme.clone()))
 }
 
 pub fn run(context: &Context<'_>, input: Dashboard) -> Result<CommandOutput, AppError> {
@@ -197,20 +204,20 @@ fn serve_pages(links: &Links<'_>) -> Result<(), AppError> {
         SocketAddr::new(given.unwrap_or(Ipv4Addr::LOCALHOST.into()), input.port.unwrap_or(DEFAULT_PORT));
     let scheme = if tls.is_some() { "https" } else { "http" };
     let token = Token::load_or_create(&state_dir.join(serve::TOKEN_FILE))?;
-    let [a, b, c] = token.derived_bytes();
+    let own_address = if given.is_none() { Some(own_address(state_dir)?) } else { None };
     let listen = Listen {
         address,
         scope: Scope::Write,
         tls,
         public_name: input.public_url.as_deref().and_then(public_name),
         has_pages: true,
-        own_address: given.is_none().then(|| Ipv4Addr::new(127, a.max(1), b, c.clamp(1, 254))),
+        own_address,
         token,
     };
     let server = serve::server(context, &Serve::default())?;
     let handler = server.clone();
-    serve::over_http(context, server, handler, listen, |address| {
-        let own = || format!("{scheme}://{}", reachable(address));
+    serve::over_http(context, server, handler, listen, |Listening { address, pages_address }| {
+        let own = || format!("{scheme}://{}", reachable(pages_address));
         let public = input.public_url.as_ref().map(|url| url.trim_end_matches('/').to_owned());
         let url = public.unwrap_or_else(own);
         if input.public_url.is_some() {

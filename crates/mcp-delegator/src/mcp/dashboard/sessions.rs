@@ -78,6 +78,9 @@ pub fn run(context: &Context<'_>, input: SessionsInput) -> Result<CommandOutput,
     for session in &chosen {
         sessions.revoke(session).map_err(failed)?;
     }
+    if input.revoke_all {
+        sessions.forget_address().map_err(failed)?;
+    }
     let sessions: Vec<SessionEntry> = rest.iter().map(SessionEntry::of).collect();
     let count = sessions.len();
     let output = CommandOutput::done(SessionList { sessions, revoked_count: chosen.len() });

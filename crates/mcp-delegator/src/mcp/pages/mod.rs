@@ -48,7 +48,7 @@ use http::{HeaderValue, Method, Response, StatusCode, header};
 use crate::commands::sign_in::Sessions;
 use crate::error::AppError;
 use crate::mcp::api::{Api, Audit, AuditLine, too_many};
-use crate::mcp::pages::request::PageRequest;
+use crate::mcp::pages::request::{PageRequest, is_prefetch};
 use crate::mcp::server::Server;
 use crate::mcp::sign_in::{Caller, RateLimit, SessionCookie};
 use crate::mcp::transport::http::Body;
@@ -75,23 +75,22 @@ impl Pages {
     }
 
     /// Answers a link with a code; `None` if the request is another one. The code is used up, and whether a session
-    /// begins is decided by it alone: a cookie that came with the request has no influence. `refused` checks whether the
+    /// begins is decided by it alone; the session that the browser had before ends then. `refused` checks whether the
     /// client may use this server at all.
     pub async fn sign_in<F: Future<Output = Option<Response<Body>>>>(
         &self,
         head: &Parts,
-        has_session: bool,
+        signed_in: Option<&Caller>,
         refused: impl FnOnce() -> F,
     ) -> Option<Response<Body>> {
         let (code, target) = signed_out::link_of(head)?;
         // A browser that only prepares the page must not use up the code.
-        let purpose = head.headers.get("sec-purpose").and_then(|value| value.to_str().ok());
-        if head.method != Method::GET || purpose.is_some_and(|purpose| purpose.contains("prefetch")) {
+        if head.method != Method::GET || is_prefetch(&head.headers) {
             return Some(response::plain(StatusCode::METHOD_NOT_ALLOWED, "Open this link in a browser.\n"));
         }
         match self.sessions.has_code(&code) {
             Ok(true) => {}
-            Ok(false) if has_session => return Some(signed_out::redirect(&target, None)),
+            Ok(false) if signed_in.is_some() => return Some(signed_out::redirect(&target, None)),
             Ok(false) if !self.wrong_codes.admit() => {
                 return Some(too_many("Too many links that are not valid."));
             }
@@ -103,7 +102,12 @@ impl Pages {
         }
         let device = head.headers.get(header::USER_AGENT).and_then(|value| value.to_str().ok());
         let begun = self.sessions.take_code(&code).and_then(|scope| match scope {
-            Some(scope) => Ok(Some((scope, self.sessions.begin(scope, device.unwrap_or("unknown"))?))),
+            Some(scope) => {
+                if let Some(earlier) = signed_in.and_then(|caller| caller.session.as_ref()) {
+                    earlier.end()?;
+                }
+                Ok(Some((scope, self.sessions.begin(scope, device.unwrap_or("unknown"))?)))
+            }
             None => Ok(None),
         });
         Some(match begun {
@@ -133,7 +137,7 @@ impl Pages {
         if head.method != Method::GET && head.method != Method::HEAD {
             return response::plain(StatusCode::METHOD_NOT_ALLOWED, "Pages are only read.\n");
         }
-        let own_secret = self.cookie.find(&head.headers).map(str::to_owned);
+        let own_secret = caller.session.as_ref().map(|session| session.secret.clone());
         let request = match PageRequest::of(head, caller) {
             Ok(request) => Arc::new(request),
             Err(problem) => {
@@ -151,7 +155,7 @@ impl Pages {
         });
         let mut response = response::html(status, html, head);
         // The cookie lasts as long as its session, which this request has prolonged.
-        let cookie = own_secret.and_then(|secret| self.cookie.set(&secret));
+        let cookie = own_secret.and_then(|secret| self.cookie.set(secret.expose()));
         if let Some(cookie) = cookie {
             response.headers_mut().insert(header::SET_COOKIE, cookie);
         }

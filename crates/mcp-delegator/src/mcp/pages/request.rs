@@ -1,7 +1,7 @@
 //! A request for a page: its path, its query and who asks.
 
 use http::request::Parts;
-use http::{HeaderMap, header};
+use http::{HeaderMap, Method, header};
 use serde_json::Map;
 
 use crate::commands::prelude::*;
@@ -20,6 +20,8 @@ pub(super) struct PageRequest {
     pub(super) caller: Caller,
     /// Only the main part is wanted, to replace the one that is shown.
     pub(super) is_fragment: bool,
+    /// False if a browser only prepares the page.
+    pub(super) is_looked_at: bool,
 }
 
 const FRAGMENT: &str = "x-fragment";
@@ -32,6 +34,7 @@ impl PageRequest {
             query: query.into_iter().filter(|(_, value)| !value.is_empty()).collect(),
             caller,
             is_fragment: head.headers.contains_key(FRAGMENT),
+            is_looked_at: head.method == Method::GET && !is_prefetch(&head.headers),
         })
     }
 
@@ -62,6 +65,12 @@ impl PageRequest {
         let origin = CallOrigin { surface: Surface::Server, current_dir: &state.process.current_dir };
         validation::validate(spec, object, problems, origin, None)?.into_typed()
     }
+}
+
+/// Whether a browser only prepares the page, and nobody may ever see it.
+pub(super) fn is_prefetch(headers: &HeaderMap) -> bool {
+    let purpose = headers.get("sec-purpose").and_then(|value| value.to_str().ok());
+    purpose.is_some_and(|purpose| purpose.contains("prefetch"))
 }
 
 /// Whether the client takes a compressed response.

@@ -1,6 +1,6 @@
 //! Who sent a request, and what they may do.
 
-use crate::commands::sign_in::{Scope, Session, Sessions, csrf_token};
+use crate::commands::sign_in::{Scope, Secret, Session, Sessions, csrf_token};
 
 #[derive(Debug, Clone)]
 pub struct Caller {
@@ -13,6 +13,7 @@ pub struct Caller {
 pub struct CallerSession {
     pub session: Session,
     pub csrf_token: String,
+    pub secret: Secret,
     sessions: Sessions,
 }
 
@@ -35,6 +36,7 @@ impl Caller {
     /// A session never has more rights than the server's token.
     pub fn with_session(sessions: &Sessions, session: Session, secret: &str, server: Scope) -> Caller {
         let (scope, csrf_token) = (session.scope.min(server), csrf_token(secret));
-        Caller { scope, session: Some(CallerSession { session, csrf_token, sessions: sessions.clone() }) }
+        let (secret, sessions) = (Secret::received(secret), sessions.clone());
+        Caller { scope, session: Some(CallerSession { session, csrf_token, secret, sessions }) }
     }
 }

@@ -5,6 +5,9 @@ use http::{HeaderMap, HeaderValue, header};
 
 use crate::commands::sign_in::IDLE_LIFETIME;
 
+/// Each costs a look into the stored sessions.
+const MAX_CANDIDATES: usize = 8;
+
 #[derive(Debug, Clone)]
 pub struct SessionCookie {
     name: String,
@@ -17,12 +20,12 @@ impl SessionCookie {
         SessionCookie { name: format!("mcp-delegator-{port}"), is_secure }
     }
 
-    /// The secret that a browser sent. With several of this name it is undefined which one counts, so none does.
-    pub fn find<'a>(&self, headers: &'a HeaderMap) -> Option<&'a str> {
+    /// What a browser sent under this name. A program at another port of the host can add cookies of its own, which
+    /// must not hide the secret.
+    pub fn candidates<'a>(&self, headers: &'a HeaderMap) -> impl Iterator<Item = &'a str> {
         let lines = headers.get_all(header::COOKIE).iter().filter_map(|line| line.to_str().ok());
         let pairs = lines.flat_map(|line| line.split(';')).filter_map(|pair| pair.trim().split_once('='));
-        let mut own = pairs.filter(|(name, _)| *name == self.name).map(|(_, secret)| secret);
-        own.next().filter(|_| own.next().is_none())
+        pairs.filter(|(name, _)| *name == self.name).map(|(_, secret)| secret).take(MAX_CANDIDATES)
     }
 
     pub fn set(&self, secret: &str) -> Option<HeaderValue> {
@@ -47,21 +50,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_the_cookie_of_this_server_counts_and_only_once() {
+    fn only_cookies_of_this_server_count() {
         let cookie = SessionCookie::new(7788, false);
         for (lines, expected) in [
-            (vec!["a=b; mcp-delegator-7788=x; c=d"], Some("x")),
-            (vec!["mcp-delegator-7788=x", "a=b"], Some("x")),
-            (vec!["mcp-delegator-7788=x", "mcp-delegator-7788=y"], None),
-            (vec!["mcp-delegator-7789=x"], None),
-            (vec!["xmcp-delegator-7788=x"], None),
-            (vec![], None),
+            (vec!["a=b; mcp-delegator-7788=x; c=d"], vec!["x"]),
+            (vec!["mcp-delegator-7788=x", "a=b"], vec!["x"]),
+            (vec!["mcp-delegator-7788=x", "mcp-delegator-7788=y"], vec!["x", "y"]),
+            (vec!["mcp-delegator-7789=x"], vec![]),
+            (vec!["xmcp-delegator-7788=x"], vec![]),
+            (vec![], vec![]),
         ] {
             let mut headers = HeaderMap::new();
             for line in &lines {
                 headers.append(header::COOKIE, HeaderValue::from_static(line));
             }
-            assert_eq!(cookie.find(&headers), expected, "{lines:?}");
+            assert_eq!(cookie.candidates(&headers).collect::<Vec<_>>(), expected, "{lines:?}");
         }
         let set = SessionCookie::new(1, true).set("s").unwrap();
         assert_eq!(set, "mcp-delegator-1=s; Path=/; Max-Age=43200; HttpOnly; SameSite=Strict; Secure");

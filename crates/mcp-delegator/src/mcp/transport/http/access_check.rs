@@ -25,6 +25,7 @@ const HEALTH: &str = "/healthz";
 const JSON: &str = "application/json";
 const EVENT_STREAM: &str = "text/event-stream";
 const CSRF_TOKEN: &str = "x-csrf-token";
+const SEC_FETCH_SITE: &str = "sec-fetch-site";
 
 #[derive(Debug)]
 pub(super) struct Gate {
@@ -39,6 +40,8 @@ pub(super) struct Gate {
     scope: Scope,
     /// `None`: no browser can sign in.
     sign_in: Option<(Sessions, SessionCookie)>,
+    /// The token counts for nothing: behind a proxy it is unknown whether a task has sent it.
+    is_for_browsers_only: bool,
 }
 
 /// A request that is forwarded.
@@ -56,17 +59,22 @@ impl Gate {
             hosts.push(address.to_string());
         }
         let hosts = hosts.into_iter().map(|host| (host, scheme.clone())).collect();
-        Gate { hosts, allows_any_address: address.is_unspecified(), scheme, token, scope, sign_in: None }
+        let allows_any_address = address.is_unspecified();
+        Gate { hosts, allows_any_address, scheme, token, scope, sign_in: None, is_for_browsers_only: false }
     }
 
     pub(super) fn with_sign_in(self, sessions: Sessions, cookie: SessionCookie) -> Gate {
         Gate { sign_in: Some((sessions, cookie)), ..self }
     }
 
-    /// Also accepts this name of the server, whose pages have this scheme.
+    /// Also accepts this name of the server, whose pages have this scheme, whatever theirs was before.
     pub(super) fn with_name(mut self, host: &str, scheme: Scheme) -> Gate {
-        self.hosts.push((host.to_owned(), scheme));
+        self.hosts.insert(0, (host.to_owned(), scheme));
         self
+    }
+
+    pub(super) fn for_browsers_only(self) -> Gate {
+        Gate { is_for_browsers_only: true, ..self }
     }
 
     /// The error is the response to a request that is not forwarded.
@@ -91,6 +99,10 @@ impl Gate {
                 refuse(StatusCode::NOT_FOUND, "Not found. The endpoints are /mcp and /api/v1.\n")
             }
             _ if headers.contains_key(header::AUTHORIZATION) || path == ENDPOINT => {
+                if self.is_for_browsers_only {
+                    let text = "With --public-url only browsers are served. Programs use 'serve --http'.\n";
+                    return refuse(StatusCode::FORBIDDEN, text);
+                }
                 if !self.has_valid_token(headers) {
                     return refuse(StatusCode::UNAUTHORIZED, "The bearer token is missing or wrong.\n");
                 }
@@ -112,12 +124,23 @@ impl Gate {
 
     fn session(&self, headers: &HeaderMap) -> Result<Option<Caller>, PlainResponse> {
         let Some((sessions, cookie)) = &self.sign_in else { return Ok(None) };
-        let Some(secret) = cookie.find(headers) else { return Ok(None) };
-        let session = sessions.find(secret).map_err(|error| {
-            tracing::error!(%error, "could not read a session");
-            PlainResponse::new(StatusCode::INTERNAL_SERVER_ERROR, "The session could not be read.\n")
-        })?;
-        Ok(session.map(|session| Caller::with_session(sessions, session, secret, self.scope)))
+        // A page at another port of this host, which may be that of a task.
+        if headers.get(SEC_FETCH_SITE).is_some_and(|site| site == "same-site") {
+            return Ok(None);
+        }
+        let mut found = None;
+        for secret in cookie.candidates(headers) {
+            let session = sessions.find(secret).map_err(|error| {
+                tracing::error!(%error, "could not read a session");
+                PlainResponse::new(StatusCode::INTERNAL_SERVER_ERROR, "The session could not be read.\n")
+            })?;
+            let Some(session) = session else { continue };
+            // Of two sessions it is undefined which one counts.
+            if found.replace(Caller::with_session(sessions, session, secret, self.scope)).is_some() {
+                return Ok(None);
+            }
+        }
+        Ok(found)
     }
 
     /// Exactly one token: with several it is undefined which one counts.
@@ -308,6 +331,21 @@ mod tests {
             ("/api/v1/tasks", vec![("host", "evil.com"), known], 403),
             ("/api/v1/tasks", vec![ours, ("origin", "https://evil.com"), known], 403),
             ("/api/v10/tasks", vec![ours, known], 404),
+        ] {
+            assert_eq!(status_of(&gate, path, &headers), status, "{path} {headers:?}");
+        }
+    }
+
+    #[test]
+    fn behind_a_proxy_the_token_counts_for_nothing_and_the_public_scheme_counts() {
+        let (gate, token) = gate();
+        let gate = gate.with_name("127.0.0.1", Scheme::HTTPS).for_browsers_only();
+        let (ours, known) = (("host", "127.0.0.1:7777"), ("authorization", token.as_str()));
+        for (path, headers, status) in [
+            ("/mcp", vec![ours, known], 403),
+            ("/api/v1/tasks", vec![ours, known], 403),
+            ("/api/v1/tasks", vec![ours, ("origin", "https://127.0.0.1:7777")], 401),
+            ("/api/v1/tasks", vec![ours, ("origin", "http://127.0.0.1:7777")], 403),
         ] {
             assert_eq!(status_of(&gate, path, &headers), status, "{path} {headers:?}");
         }

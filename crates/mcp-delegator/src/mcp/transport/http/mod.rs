@@ -49,7 +49,7 @@ use crate::error::{AppError, io_error};
 use crate::mcp::api::{self, Api};
 use crate::mcp::pages::{Pages, paths};
 use crate::mcp::server::Server;
-use crate::mcp::sign_in::SessionCookie;
+use crate::mcp::sign_in::{CallerSession, SessionCookie};
 use crate::mcp::transport::decode::{DecodedMessage, decode_body};
 use crate::mcp::transport::http::token::Token;
 use access_check::{Admission, Gate};
@@ -105,38 +105,48 @@ pub struct Listen {
     pub own_address: Option<Ipv4Addr>,
 }
 
-/// Serves until the process ends. `on_listening` gets the address with the port that was chosen.
+/// The addresses with the port that was chosen.
+#[derive(Debug, Clone, Copy)]
+pub struct Listening {
+    pub address: SocketAddr,
+    /// That which browsers open.
+    pub pages_address: SocketAddr,
+}
+
+/// Serves until the process ends.
 pub fn serve(
     handler: impl ServerHandler + Clone,
     (server, api): (Server, Api),
     browsers: &BrowserSessions,
     listen: Listen,
     is_in_task: IsInTask,
-    on_listening: impl FnOnce(SocketAddr) -> Result<(), AppError>,
+    on_listening: impl FnOnce(Listening) -> Result<(), AppError>,
 ) -> Result<(), AppError> {
     crate::mcp::runtime()?.block_on(async move {
         let Listen { address, token, scope, tls, public_name, has_pages, own_address } = listen;
         let listener = TcpListener::bind(address).await.map_err(|error| listen_error(address, &error))?;
         let address = listener.local_addr().map_err(|error| io_error("Listening", &error))?;
         let own = match own_address {
-            Some(own) => TcpListener::bind((own, address.port())).await.ok(),
+            Some(own) => listener_of_browsers((own, address.port()).into()).await?,
             None => None,
         };
-        let shown = own.as_ref().and_then(|own| own.local_addr().ok()).unwrap_or(address);
+        let pages_address = own.as_ref().and_then(|own| own.local_addr().ok()).unwrap_or(address);
         let bounds = Bounds::default().limited_by_open_files(getrlimit(Resource::Nofile).current);
         let scheme = if tls.is_some() { Scheme::HTTPS } else { Scheme::HTTP };
         let is_secure = public_name.as_ref().map_or(&scheme, |(_, scheme)| scheme) == &Scheme::HTTPS;
         let cookie = SessionCookie::new(address.port(), is_secure);
         let mut gate = Gate::new(address.ip(), scheme.clone(), token, scope);
-        let names = own.is_some().then(|| (shown.ip().to_string(), scheme)).into_iter().chain(public_name);
-        for (name, scheme) in names {
-            gate = gate.with_name(&name, scheme);
+        if own.is_some() {
+            gate = gate.with_name(&pages_address.ip().to_string(), scheme);
+        }
+        if let Some((name, scheme)) = public_name {
+            gate = gate.with_name(&name, scheme).for_browsers_only();
         }
         if has_pages {
             gate = gate.with_sign_in(browsers.clone(), cookie.clone());
         }
         let pages = Pages::new(server, &api, browsers.clone(), cookie);
-        on_listening(shown)?;
+        on_listening(Listening { address, pages_address })?;
         let server = HttpServer::new(handler, gate, is_in_task, bounds);
         let server = Arc::new(HttpServer { faces: Some(Faces { api, pages }), tls, ..server });
         let on_own = async {
@@ -150,6 +160,15 @@ pub fn serve(
             ended = on_own => ended,
         }
     })
+}
+
+/// `None` if this machine has no such address. If another program uses it, that program may want the sessions of
+/// browsers, so the usual address is no way out.
+async fn listener_of_browsers(address: SocketAddr) -> Result<Option<TcpListener>, AppError> {
+    match TcpListener::bind(address).await {
+        Err(error) if error.kind() == std::io::ErrorKind::AddrNotAvailable => Ok(None),
+        bound => bound.map(Some).map_err(|error| listen_error(address, &error)),
+    }
 }
 
 fn listen_error(address: SocketAddr, error: &std::io::Error) -> AppError {
@@ -268,8 +287,11 @@ impl<S: ServerHandler> HttpServer<S> {
         if let Some(faces) = self.faces.as_ref().filter(|_| paths::serves(head.uri.path())) {
             // A code authorises like a token, so its sender is checked in the same way.
             let refused = || async { self.connections.authorise(connection).await.err().map(Into::into) };
-            let has_session = matches!(admission, Admission::Caller(_));
-            if let Some(response) = faces.pages.sign_in(&head, has_session, refused).await {
+            let signed_in = match &admission {
+                Admission::Caller(caller) => Some(caller),
+                Admission::SignedOut => None,
+            };
+            if let Some(response) = faces.pages.sign_in(&head, signed_in, refused).await {
                 return Ok(response);
             }
             let Admission::Caller(caller) = admission else {
@@ -283,6 +305,10 @@ impl<S: ServerHandler> HttpServer<S> {
         };
         self.connections.authorise(connection).await?;
         let body = self.body_reader.read(body).await?;
+        // The body may have taken long.
+        if caller.session.as_ref().is_some_and(CallerSession::has_ended) {
+            return Err(PlainResponse::new(StatusCode::UNAUTHORIZED, "The session has ended.\n"));
+        }
         if let Some(faces) = self.faces.as_ref().filter(|_| api::routes::serves(head.uri.path())) {
             return Ok(faces.api.respond(&head, body, &caller).await);
         }

@@ -6,7 +6,6 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
 use delegator_registry::make_private_path;
-use sha2::{Digest, Sha256};
 
 use crate::error::{AppError, ErrorCode};
 
@@ -70,12 +69,6 @@ impl Token {
                 .ok_or_else(|| token_file_error(path, "it is a symlink to a file that does not exist")),
             written => written.map(Token).map_err(|error| token_file_error(path, &error.to_string())),
         }
-    }
-
-    /// Bytes that only those who know the token can compute.
-    pub fn derived_bytes(&self) -> [u8; 3] {
-        let digest = Sha256::digest(format!("address {}", self.0));
-        [digest[0], digest[1], digest[2]]
     }
 
     /// Whether an `Authorization` header contains the token. Compares in constant time.
