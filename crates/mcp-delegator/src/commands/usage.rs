@@ -141,7 +141,7 @@ impl UsageLine {
 }
 
 /// `1,234,567`.
-fn grouped(number: i64) -> String {
+pub fn grouped(number: i64) -> String {
     let digits = number.unsigned_abs().to_string();
     let groups = digits.as_bytes().rchunks(3).rev().map(String::from_utf8_lossy).collect::<Vec<_>>();
     format!("{}{}", if number < 0 { "-" } else { "" }, groups.join(","))

@@ -6,7 +6,9 @@ use maud::{Markup, html};
 
 use crate::commands::local::attempts::compare;
 use crate::commands::prelude::*;
+use crate::commands::usage::grouped;
 use crate::mcp::pages::layout::{Live, Page};
+use crate::mcp::pages::task_row::row;
 use crate::mcp::pages::view::{View, dollars, lines};
 use crate::output::data::stored_task::{RunTimes, end_name, summary};
 use crate::output::data::task_line::short_age;
@@ -31,7 +33,9 @@ pub(super) fn page(view: &View<'_>, engine: &Engine, group: &GroupId) -> Result<
             (compared(view, engine, group, &compare(view.context, engine, group)?)?)
         } @else {
             p { "The attempts are compared when all of them have ended." }
-            div class="attempts" { @for task in &tasks { (running(view, task)) } }
+            @let state = view.live.state()?;
+            @let shown = tasks.iter().filter_map(|task| state.tasks.get(&task.id));
+            ul class="plain" { @for task in shown { (row(view, &view.live_data(&state, task))) } }
             @if view.may_write() {
                 form data-action=(format!("/api/v1/groups/{group}/cancel")) data-confirm="Cancel all attempts?" {
                     button class="careful" { "Cancel all" }
@@ -41,16 +45,6 @@ pub(super) fn page(view: &View<'_>, engine: &Engine, group: &GroupId) -> Result<
     };
     let live = Live::Tasks(tasks.iter().map(|task| task.id.to_string()).collect());
     Ok(Page { title: format!("Attempts · {title}"), live, main })
-}
-
-fn running(view: &View<'_>, task: &Task) -> Markup {
-    let number = task.group.as_ref().map_or(1, |member| member.attempt);
-    html! {
-        section class="attempt" data-key=(task.id.as_str()) {
-            h2 { a href=(format!("/ui/tasks/{}", task.id)) { "Attempt " (number) } }
-            p { (view.text(&task.agent)) @if let Some(model) = &task.model { " (" (view.text(model)) ")" } ", " (end_name(task).replace('_', " ")) }
-        }
-    }
 }
 
 fn compared(
@@ -109,7 +103,7 @@ fn column(
     let (task, report) = (&attempt.task, attempt.record.as_ref().map(|record| &record.report));
     let tokens = report
         .and_then(|report| report.usage.as_ref())
-        .map(|usage| usage.own.input_tokens + usage.own.output_tokens);
+        .map(|usage| usage.own.input_tokens.saturating_add(usage.own.output_tokens));
     let cost = report.and_then(|report| report.cost).map(|cost| cost.own);
     let gaps = unverified(view, engine, attempt)?;
     let is_verified = attempt.verification == Some(Verification::Verified);
@@ -132,7 +126,7 @@ fn column(
                     }
                 } }
                 div { dt { "Time" } dd { (short_age(RunTimes::of(task).duration_seconds())) } }
-                div { dt { "Tokens" } dd { (tokens.map_or_else(|| "unknown".to_owned(), |tokens| tokens.to_string())) } }
+                div { dt { "Tokens" } dd { (tokens.map_or_else(|| "unknown".to_owned(), grouped)) } }
                 div { dt { "Cost" } dd { (cost.map_or_else(|| "not reported".to_owned(), dollars)) } }
             }
             p { (view.text(&summary(task))) }

@@ -3,16 +3,17 @@
 use std::collections::BTreeMap;
 
 use delegator_domain::task::GroupId;
-use delegator_engine::{ComparedAttempt, ComparedGroup, parse_unified_diff};
+use delegator_engine::{ComparedAttempt, ComparedGroup};
 use maud::{Markup, html};
 
 use crate::commands::diff::find_diff;
 use crate::commands::prelude::*;
+use crate::mcp::pages::diff::whole_diff;
 use crate::mcp::pages::diff_lines::{Layout, hunks};
 use crate::mcp::pages::forms::encoded;
 use crate::mcp::pages::layout::{Live, Page};
 use crate::mcp::pages::view::{View, lines};
-use crate::output::data::diff::{FileDiffData, TaskDiffData};
+use crate::output::data::diff::FileDiffData;
 
 /// Files are folded after this many lines in all.
 const MAX_LINES: u64 = 3_000;
@@ -43,7 +44,7 @@ pub(super) fn page(view: &View<'_>, group: &GroupId, compared: &ComparedGroup) -
         }
         @for (path, is_open) in &files {
             details class="file" data-key=(path) open[*is_open] {
-                summary { h2 { (view.text(path)) } }
+                summary { h2 { (view.name(path)) } }
                 div class="attempts" { @for (attempt, changes) in &all { (side(attempt, changes, path, *is_open)) } }
             }
         }
@@ -54,10 +55,7 @@ pub(super) fn page(view: &View<'_>, group: &GroupId, compared: &ComparedGroup) -
 fn changes(view: &View<'_>, attempt: &ComparedAttempt) -> Changes {
     let engine = engine(view.context).map_err(|error| error.message)?;
     let diff = find_diff(view.context, &engine, &attempt.task, 1).map_err(|error| error.message)?;
-    let text = view.context.screen.printer.redact(&String::from_utf8_lossy(&diff.text));
-    let files = parse_unified_diff(text.as_bytes());
-    let all: Vec<_> = files.iter().collect();
-    Ok(TaskDiffData::of(&attempt.task.id, &diff, &all, true).files)
+    Ok(whole_diff(view, &attempt.task.id, &diff).files)
 }
 
 fn pairs(attempts: &[ComparedAttempt]) -> Markup {

@@ -1,6 +1,6 @@
 //! The changes of a task, for review: comments on lines go back to the agent as one message.
 
-use delegator_engine::{FileDiff, TaskDiff, parse_unified_diff};
+use delegator_engine::{TaskDiff, parse_unified_diff};
 use maud::{Markup, html};
 
 use crate::commands::diff::Diff;
@@ -8,7 +8,7 @@ use crate::commands::prelude::*;
 use crate::mcp::pages::diff_lines::{Layout, hunks};
 use crate::mcp::pages::forms::query_with;
 use crate::mcp::pages::layout::{Live, Page};
-use crate::mcp::pages::reply::Reply;
+use crate::mcp::pages::reply::{Reply, reply_form};
 use crate::mcp::pages::task::header;
 use crate::mcp::pages::view::{View, lines};
 use crate::output::data::diff::{FileDiffData, TaskDiffData};
@@ -28,33 +28,53 @@ pub(super) fn page(
     diff: &TaskDiff,
     notes: &[Warning],
 ) -> Result<Page, AppError> {
-    // Before it is parsed: a secret may have several lines.
-    let text = view.context.screen.printer.redact(&String::from_utf8_lossy(&diff.text));
-    let files = parse_unified_diff(text.as_bytes());
+    let data = whole_diff(view, &task.id, diff);
     let layout = if view.request.value("view") == Some("split") { Layout::Split } else { Layout::Unified };
     let title = format!("Changes · {}", view.text(&task.title));
     let live = Live::Tasks(vec![task.id.to_string()]);
     if let Some(path) = view.request.value("file") {
-        let selected: Vec<&FileDiff<'_>> = files.iter().filter(|file| file.path == path.as_bytes()).collect();
-        let data = TaskDiffData::of(&task.id, diff, &selected, true);
-        let main = html! { (header(view, task, "diff")) @for data in &data.files { (file(view, data, layout, true)) } };
+        let selected = data.files.iter().find(|file| file.path == path);
+        let main = html! {
+            (header(view, task, "diff"))
+            p { a href=(query_with(view.request, "file", "")) { "All files" } }
+            @match selected {
+                Some(selected) => (file(view, selected, layout, true)),
+                None => p class="empty" { "No change of " (view.name(path)) "." },
+            }
+        };
         return Ok(Page { title, live, main });
     }
-    let all: Vec<&FileDiff<'_>> = files.iter().collect();
-    let data = TaskDiffData::of(&task.id, diff, &all, true);
-    let reply = Reply::to(task).filter(|reply| reply.may_send(view));
+    let reply = Reply::to(view, task).filter(|_| !is_against_other(input));
     let main = html! {
         (header(view, task, "diff"))
         @for note in notes { p class="note" { (view.text(&note.message)) } }
         (choices(view, task, input, layout))
         @if data.files.is_empty() { p class="empty" { "Nothing changed." } }
         (summary(view, &data))
-        div id="diff" data-task=(task.id.as_str()) data-commentable[reply.is_some()] {
+        div id="diff" data-task=(task.id.as_str()) data-owner=(owner(task)) data-commentable[reply.as_ref().is_some_and(Reply::takes_comments)] {
             @for (file_data, is_open) in opened(&data.files) { (file(view, file_data, layout, is_open)) }
         }
-        @if let Some(reply) = reply.filter(|_| !data.files.is_empty()) { (review(task, &reply)) }
+        @if let Some(reply) = reply.filter(|_| !data.files.is_empty()) { (review(view, task, &reply)) }
     };
     Ok(Page { title, live, main })
+}
+
+/// All files of a diff with their lines, without secrets.
+pub(super) fn whole_diff(view: &View<'_>, id: &TaskId, diff: &TaskDiff) -> TaskDiffData {
+    // Before it is parsed: a secret may have several lines.
+    let text = view.context.screen.printer.redact(&String::from_utf8_lossy(&diff.text));
+    let files = parse_unified_diff(text.as_bytes());
+    TaskDiffData::of(id, diff, &files.iter().collect::<Vec<_>>(), true)
+}
+
+/// The lines of another attempt are not those that the agent of this task knows.
+fn is_against_other(input: &Diff) -> bool {
+    input.against.as_ref().is_some_and(|other| other.as_str() != "review")
+}
+
+/// Whose files these are: the tasks of one worktree share the marks of what was viewed.
+fn owner(task: &Task) -> &str {
+    task.worktree.as_ref().map_or(task.id.as_str(), |worktree| worktree.as_str())
 }
 
 /// Each file, and whether its lines are shown at once.
@@ -95,8 +115,8 @@ fn anchor(file: &FileDiffData) -> String {
 
 fn name(view: &View<'_>, file: &FileDiffData) -> Markup {
     html! {
-        @if let Some(old) = &file.old_path { (view.text(old)) " → " }
-        (view.text(&file.path))
+        @if let Some(old) = &file.old_path { (view.name(old)) " → " }
+        (view.name(&file.path))
     }
 }
 
@@ -132,7 +152,7 @@ fn file(view: &View<'_>, file: &FileDiffData, layout: Layout, is_open: bool) -> 
                         (_, true) => p class="note" { "A binary file." },
                         (Some([]), _) => p class="note" { "No line changed." },
                         (Some(found), _) => (hunks(found, layout)),
-                        (None, _) => p { a href=(own_page) { "Show " (file.lines_added + file.lines_deleted) " changed lines of " (view.text(&file.path)) } },
+                        (None, _) => p { a href=(own_page) { "Show " (file.lines_added + file.lines_deleted) " changed lines of " (view.name(&file.path)) } },
                     }
                 }
             }
@@ -141,22 +161,14 @@ fn file(view: &View<'_>, file: &FileDiffData, layout: Layout, is_open: bool) -> 
 }
 
 /// The comments, and where they go.
-fn review(task: &Task, reply: &Reply) -> Markup {
-    let is_next_turn = reply.mode.is_some();
+fn review(view: &View<'_>, task: &Task, reply: &Reply) -> Markup {
     html! {
-        form id="review" data-action=(reply.action) data-open[is_next_turn] data-review=(reply.field) data-task=(task.id.as_str()) {
-            h2 { "Review" }
-            @if let Some(mode) = reply.mode { input type="hidden" name="mode" value=(mode.name()); }
-            p class="note" data-comments { "Choose a line number, or press c on a line, to comment on it." }
-            label {
-                "In general"
-                textarea name=(reply.field) rows="3" data-draft=(format!("review-{}", task.id)) {}
+        section id="review" aria-labelledby="review-title" {
+            h2 id="review-title" { "Review" }
+            @if reply.takes_comments() {
+                p class="note" data-comments { "Choose a line number, or press c on a line, to comment on it." }
             }
-            button { @if is_next_turn { "Request changes" } @else { "Send to the agent" } }
-            p class="note" {
-                @if is_next_turn { "Starts the next turn of the agent, in the same worktree." }
-                @else { "The agent gets it while it works." }
-            }
+            (reply_form(view, task, reply, true))
         }
     }
 }

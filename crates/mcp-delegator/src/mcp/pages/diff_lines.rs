@@ -1,5 +1,6 @@
 //! The lines of a changed file, unified or side by side.
 
+use delegator_domain::terminal::is_hidden;
 use maud::{Markup, html};
 
 use crate::mcp::pages::word_diff::{Part, compare};
@@ -35,10 +36,10 @@ pub(super) fn hunks(hunks: &[HunkData], layout: Layout) -> Markup {
                 @let lines = numbered(hunk);
                 @match layout {
                     Layout::Unified => @for block in lines.chunks(BLOCK_LINES) {
-                        div class="block" { @for line in block { (unified(line)) } }
+                        div class="block" .long[block.len() == BLOCK_LINES] { @for line in block { (unified(line)) } }
                     },
                     Layout::Split => @for block in beside(&lines).chunks(BLOCK_LINES) {
-                        div class="block split" { @for (old, new) in block { (half(*old, 'o')) (half(*new, 'n')) } }
+                        div class="block split" .long[block.len() == BLOCK_LINES] { @for (old, new) in block { (half(*old, 'o')) (half(*new, 'n')) } }
                     },
                 }
             }
@@ -153,11 +154,7 @@ fn half(line: Option<&Line<'_>>, side: char) -> Markup {
 }
 
 /// Characters that hide or reorder others are shown by their number: a reviewer must see what a compiler reads.
-fn visible(text: &str) -> Markup {
-    let is_hidden = |letter: char| {
-        (letter.is_control() && letter != '\t')
-            || matches!(letter, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
-    };
+pub(super) fn visible(text: &str) -> Markup {
     html! {
         @for part in text.split_inclusive(is_hidden) {
             @match part.chars().next_back().filter(|last| is_hidden(*last)) {

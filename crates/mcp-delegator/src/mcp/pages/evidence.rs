@@ -14,7 +14,7 @@ fn file_list(view: &View<'_>, files: &[(char, &str)]) -> Markup {
     html! {
         @if files.is_empty() { span class="note" { "none" } }
         ul class="files" {
-            @for (sign, path) in files.iter().take(MAX_FILES) { li { code { (sign) " " (view.text(path)) } } }
+            @for (sign, path) in files.iter().take(MAX_FILES) { li { code { (sign) " " (view.name(path)) } } }
             @if files.len() > MAX_FILES { li { "and " (files.len() - MAX_FILES) " more" } }
         }
     }
@@ -25,7 +25,7 @@ fn signed<'a>(added: &'a [String], modified: &'a [String], deleted: &'a [String]
     of('+', added).chain(of('~', modified)).chain(of('−', deleted)).collect()
 }
 
-fn tests(results: Option<&TestResults>) -> Markup {
+fn tests(view: &View<'_>, results: Option<&TestResults>) -> Markup {
     html! {
         @match results {
             None => span class="note" { "none were counted" },
@@ -33,7 +33,7 @@ fn tests(results: Option<&TestResults>) -> Markup {
                 span class=(if results.failed > 0 { "bad" } else { "good" }) { (results.passed) " passed, " (results.failed) " failed" }
                 @if results.skipped > 0 { ", " (results.skipped) " skipped" }
                 @if !results.failed_tests.is_empty() {
-                    ul class="files" { @for name in results.failed_tests.iter().take(MAX_FILES) { li { code { (name) } } } }
+                    ul class="files" { @for name in results.failed_tests.iter().take(MAX_FILES) { li { code { (view.name(name)) } } } }
                 }
             },
         }
@@ -66,8 +66,8 @@ pub(super) fn evidence(view: &View<'_>, result: &TaskResult, report: &Report) ->
                     }
                     tr {
                         th scope="row" { "Tests" }
-                        td { (tests(result.report.metadata.test_results.as_ref())) }
-                        td { (tests(check)) }
+                        td { (tests(view, result.report.metadata.test_results.as_ref())) }
+                        td { (tests(view, check)) }
                     }
                     tr {
                         th scope="row" { "Check" }

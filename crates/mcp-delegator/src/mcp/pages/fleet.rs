@@ -18,7 +18,7 @@ pub(super) fn page(view: &View<'_>, input: FleetStatusInput) -> Result<Page, App
         },
         Err(error) => return Err(error),
     };
-    Ok(Page { title: "Fleet".to_owned(), live: Live::Nothing, main })
+    Ok(Page { title: "Fleet".to_owned(), live: Live::Poll, main })
 }
 
 fn overview(view: &View<'_>, fleet: &FleetOverview) -> Markup {

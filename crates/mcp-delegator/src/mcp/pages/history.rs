@@ -5,6 +5,7 @@ use maud::html;
 use crate::commands::history::{History, HistoryList, PastTask};
 use crate::mcp::pages::forms::query_with;
 use crate::mcp::pages::layout::{Live, Page as HtmlPage};
+use crate::mcp::pages::task_row::look_of_end;
 use crate::mcp::pages::view::View;
 use crate::spec::paging::Page;
 
@@ -37,7 +38,7 @@ fn past(view: &View<'_>, task: &PastTask) -> maud::Markup {
             div {
                 a class="title" href=(format!("/ui/tasks/{}", task.task_id)) { (view.text(&task.title)) }
                 p class="facts" {
-                    span class=(format!("badge {}", task.state)) { (state.replace('_', " ")) }
+                    span class=(format!("badge {}", look_of_end(task.state, task.verification))) { (state.replace('_', " ")) }
                     span { (view.text(&task.agent)) }
                     span { (view.time(&task.created_ts)) }
                     span { (view.text(&task.working_dir)) }

@@ -10,6 +10,8 @@ pub(super) enum Live {
     All,
     /// These tasks.
     Tasks(Vec<String>),
+    /// It changes, and no stream says so.
+    Poll,
     Nothing,
 }
 
@@ -81,6 +83,7 @@ fn main(page: &Page) -> Markup {
     let live = match &page.live {
         Live::All => "all".to_owned(),
         Live::Tasks(ids) => ids.join(" "),
+        Live::Poll => "poll".to_owned(),
         Live::Nothing => String::new(),
     };
     html! {

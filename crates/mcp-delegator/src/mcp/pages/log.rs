@@ -3,7 +3,7 @@
 use maud::{Markup, html};
 
 use crate::commands::prelude::*;
-use crate::mcp::api::queries::log::{LogInput, LogList, NumberedEntry, entries};
+use crate::mcp::api::queries::log::{LogInput, LogList, NumberedEntry, entries, latest};
 use crate::mcp::pages::chart;
 use crate::mcp::pages::forms::query_with;
 use crate::mcp::pages::layout::{Live, Page};
@@ -17,7 +17,10 @@ const MIN_PAUSE_MS: u64 = 30_000;
 pub(super) fn page(view: &View<'_>, input: &LogInput) -> Result<Page, AppError> {
     let engine = engine(view.context)?;
     let task = engine.results().task(&resolve_task(&engine, &input.range.task.task_id)?)?;
-    let list = entries(view.context, input)?;
+    let is_filtered = input.q.is_some() || input.failed;
+    // Without a place or a search, what the agent did last.
+    let is_latest = !is_filtered && view.request.value("from").is_none();
+    let list = if is_latest { latest(view.context, input)? } else { entries(view.context, input)? };
     let main = html! {
         (header(view, &task, "log"))
         form class="filters" role="search" data-filter {
@@ -27,7 +30,7 @@ pub(super) fn page(view: &View<'_>, input: &LogInput) -> Result<Page, AppError> 
             a href=(format!("/ui/tasks/{}/log", task.id)) { "All" }
         }
         (turns(view, &list))
-        (entries_of(view, input, &list))
+        (entries_of(view, &list, !is_filtered))
     };
     Ok(Page {
         title: format!("Log · {}", view.text(&task.title)),
@@ -45,22 +48,28 @@ fn turns(view: &View<'_>, list: &LogList) -> Markup {
     chart::bars("Tokens of each turn", &bars)
 }
 
-fn entries_of(view: &View<'_>, input: &LogInput, list: &LogList) -> Markup {
+/// `has_all`: between two of the entries there are no others.
+fn entries_of(view: &View<'_>, list: &LogList, has_all: bool) -> Markup {
+    let begins_later = has_all && list.entries.first().is_some_and(|first| first.number > list.first_number);
     html! {
-        @if input.range.from > 1 {
-            p { a href=(query_with(view.request, "from", "")) { "From the beginning" } }
+        @if begins_later {
+            p { a href=(query_with(view.request, "from", "1")) { "From the beginning" } }
         }
         @if list.entries.is_empty() { p class="empty" { "Nothing matches." } }
         ol class="log" {
             @for (at, item) in list.entries.iter().enumerate() {
-                @if let Some(seconds) = at.checked_sub(1).and_then(|before| pause(&list.entries[before], item)) {
+                @let before = at.checked_sub(1).filter(|_| has_all);
+                @if let Some(seconds) = before.and_then(|before| pause(&list.entries[before], item)) {
                     li class="entry pause" { span class="kind" { "pause" } span { "nothing for " (short_age(seconds)) } }
                 }
                 (entry(view, item))
             }
         }
         @if list.has_more {
-            p { a rel="next" href=(query_with(view.request, "from", &list.next_from.to_string())) { "Further entries" } }
+            p {
+                a rel="next" href=(query_with(view.request, "from", &list.next_from.to_string())) { "Further entries" } " "
+                a href=(query_with(view.request, "from", "")) { "The latest entries" }
+            }
         }
     }
 }

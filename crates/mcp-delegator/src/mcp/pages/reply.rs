@@ -1,45 +1,98 @@
 //! What a person writes to the agent of a task.
 
+use delegator_engine::{Capabilities, MessageSupport};
 use maud::{Markup, html};
 
 use crate::commands::prelude::*;
 use crate::mcp::pages::view::View;
 
-/// How a text reaches the agent: as a message, or as the next task of its thread.
-pub(super) struct Reply {
-    pub(super) action: String,
+/// How a text reaches the agent.
+pub(super) enum Reply {
+    /// As a message while it works.
+    Message(Recipient),
+    /// As the next task of its thread, in this mode.
+    NextTurn(Recipient, Mode),
+    /// Only when it has ended.
+    Later,
+    /// Its agent has no thread that could be continued.
+    Never,
+}
+
+pub(super) struct Recipient {
+    action: String,
     /// The name of the text in the input.
-    pub(super) field: &'static str,
-    pub(super) mode: Option<Mode>,
+    field: &'static str,
 }
 
 impl Reply {
-    /// `None` if its agent has no thread that could be continued.
-    pub(super) fn to(task: &Task) -> Option<Reply> {
+    /// `None` if the session may not write to agents.
+    pub(super) fn to(view: &View<'_>, task: &Task) -> Option<Reply> {
         let id = &task.id;
-        if !task.state.is_terminal() {
-            return Some(Reply { action: format!("/api/v1/tasks/{id}/send"), field: "text", mode: None });
+        if task.state.is_terminal() {
+            let action = format!("/api/v1/tasks/{id}/resume");
+            let has_thread = task.thread_id.is_some();
+            let reply = if has_thread {
+                Reply::NextTurn(Recipient { action, field: "task" }, task.mode)
+            } else {
+                Reply::Never
+            };
+            return view.may_write().then_some(reply);
         }
-        task.thread_id.as_ref()?;
-        let action = format!("/api/v1/tasks/{id}/resume");
-        Some(Reply { action, field: "task", mode: Some(task.mode) })
+        let agent = view.context.config.agent(&task.agent);
+        let support = agent.map_or(MessageSupport::None, |agent| Capabilities::of(agent.kind()).messages);
+        let recipient = Recipient { action: format!("/api/v1/tasks/{id}/send"), field: "text" };
+        let reply = if support == MessageSupport::None { Reply::Later } else { Reply::Message(recipient) };
+        view.may_answer().then_some(reply)
     }
 
-    pub(super) fn may_send(&self, view: &View<'_>) -> bool {
-        if self.mode.is_some() { view.may_write() } else { view.may_answer() }
+    pub(super) fn takes_comments(&self) -> bool {
+        !matches!(self, Reply::Never)
     }
 }
 
-pub(super) fn reply_form(task: &Task, reply: &Reply) -> Markup {
-    let is_next_turn = reply.mode.is_some();
+/// The form of a text. `extra` is what it has beside the text, and `review` whether comments on lines go with it.
+pub(super) fn reply_form(view: &View<'_>, task: &Task, reply: &Reply, review: bool) -> Markup {
+    let (recipient, mode) = match reply {
+        Reply::Message(recipient) => (recipient, None),
+        Reply::NextTurn(recipient, mode) => (recipient, Some(*mode)),
+        Reply::Later => return html! { p class="note" { (later(view, task)) } },
+        Reply::Never => return html! { p class="note" { (never(view, task)) } },
+    };
+    let is_next_turn = mode.is_some();
+    let label = match (review, is_next_turn) {
+        (true, _) => "In general",
+        (false, true) => "Continue with the agent, in a new task of its thread",
+        (false, false) => "Message to the agent",
+    };
+    let draft = if review { "review" } else { "message" };
     html! {
-        form data-action=(reply.action) data-open[is_next_turn] {
-            @if let Some(mode) = reply.mode { input type="hidden" name="mode" value=(mode.name()); }
+        form data-action=(recipient.action) data-open[is_next_turn] data-review=[review.then_some(recipient.field)] data-task=(task.id.as_str()) {
+            @if let Some(mode) = mode { input type="hidden" name="mode" value=(mode.name()); }
             label {
-                @if is_next_turn { "Continue with the agent, in a new task of its thread" } @else { "Message to the agent" }
-                textarea name=(reply.field) rows="3" required data-draft=(format!("message-{}", task.id)) {}
+                (label)
+                textarea name=(recipient.field) rows="3" required[!review] data-draft=(format!("{draft}-{}", task.id)) {}
             }
-            button { "Send" }
+            button { @if review && is_next_turn { "Request changes" } @else { "Send" } }
+            @if review {
+                p class="note" {
+                    @if is_next_turn { "Starts the next turn of the agent, in the same worktree." }
+                    @else { "The agent gets it while it works." }
+                }
+            }
         }
     }
+}
+
+fn later(view: &View<'_>, task: &Task) -> String {
+    format!(
+        "{} takes no messages while it works. Comments stay in this browser and can be sent when it has ended.",
+        view.text(&task.agent)
+    )
+}
+
+fn never(view: &View<'_>, task: &Task) -> String {
+    format!(
+        "{} has no thread that could be continued. Start a new task with what is to be changed.",
+        view.text(&task.agent)
+    )
 }

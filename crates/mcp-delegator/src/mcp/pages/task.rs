@@ -1,5 +1,7 @@
 //! One task: what its agent claims and what was observed, its question, and what can be done with it.
 
+use delegator_domain::task::Verification;
+use delegator_domain::text::first_line;
 use delegator_engine::{Snapshot, TaskFiles, WorktreeState};
 use delegator_transcript::{PlanStep, Report};
 use maud::{Markup, html};
@@ -11,10 +13,13 @@ use crate::mcp::pages::evidence::evidence;
 use crate::mcp::pages::layout::{Live, Page};
 use crate::mcp::pages::question::question;
 use crate::mcp::pages::reply::{Reply, reply_form};
-use crate::mcp::pages::view::{View, copyable};
+use crate::mcp::pages::task_row::look_of_end;
+use crate::mcp::pages::view::{View, copyable, dollars};
 use crate::output::data::conversation::QuestionData;
 use crate::output::data::notification::append_notifications;
+use crate::output::data::stored_task::RunTimes;
 use crate::output::data::task::TaskResult;
+use crate::output::data::task_line::short_age;
 use crate::output::data::warnings;
 
 pub(super) struct TaskData<'a> {
@@ -49,7 +54,7 @@ pub(super) fn page(view: &View<'_>, given: &TaskRef) -> Result<Page, AppError> {
     let task = engine.results().task(&resolve_task(&engine, given)?)?;
     let files = engine.results().files(&task.id)?;
     let shown = shown_task(view.context, &engine, &task, &files)?;
-    if task.state.is_terminal() && view.may_answer() {
+    if task.state.is_terminal() && view.may_answer() && view.request.is_looked_at {
         mark_read(&engine, &task.id);
     }
     let data = TaskData { task: &task, files: &files, shown: &shown };
@@ -58,13 +63,14 @@ pub(super) fn page(view: &View<'_>, given: &TaskRef) -> Result<Page, AppError> {
         (header(view, &task, "overview"))
         @for open in &questions { (question(view, task.id.as_str(), open)) }
         @for warning in warnings::for_task(&task, &files) { p class="problem" { (view.text(&warning.message)) } }
-        (activity(view, &data))
         @if let Some((result, report)) = data.result().zip(data.report()) { (evidence(view, result, report)) }
         (actions(view, &data))
+        (activity(view, &data)?)
         (messages(view, &data))
         (plan(view, &data))
         (details(view, &data))
         @if let Some(usage) = data.report().and_then(|report| report.usage.as_ref()) { (chart::tokens(usage.own)) }
+        @if let Some(cost) = data.report().and_then(|report| report.cost) { p class="facts" { "Cost, as reported: " (dollars(cost.own)) } }
     };
     let title = if questions.is_empty() {
         view.text(&task.title)
@@ -78,6 +84,7 @@ pub(super) fn page(view: &View<'_>, given: &TaskRef) -> Result<Page, AppError> {
 pub(super) fn header(view: &View<'_>, task: &Task, here: &str) -> Markup {
     let base = format!("/ui/tasks/{}", task.id);
     let pages = [("overview", "Overview", ""), ("diff", "Changes", "/diff"), ("log", "Log", "/log")];
+    let verification = task.ended.as_ref().and_then(|ended| ended.verification).map(Verification::status);
     html! {
         p class="path" {
             a href="/" { "Tasks" }
@@ -90,10 +97,13 @@ pub(super) fn header(view: &View<'_>, task: &Task, here: &str) -> Markup {
         }
         h1 { (view.text(&task.title)) }
         p class="facts" {
-            span class=(format!("badge {}", task.state.public_name())) { (end_words(task)) }
+            span class=(format!("badge {} {}", task.state.public_name(), look_of_end(task.state.public_name(), verification))) {
+                (end_words(task)) @if verification == Some("verified") { ", verified" }
+            }
             span { (view.text(&task.agent)) @if let Some(model) = &task.model { " (" (view.text(model)) ")" } }
             span { (task.mode.name()) }
             span { "submitted " (view.time(&UtcTime::from_ms(task.created_at_ms))) }
+            @if task.state.is_terminal() { span { "took " (short_age(RunTimes::of(task).duration_seconds())) } }
             (copyable(task.id.as_str(), "the task id"))
         }
         nav class="tabs" aria-label="Pages of the task" {
@@ -108,19 +118,21 @@ fn end_words(task: &Task) -> String {
     crate::output::data::stored_task::end_name(task).replace('_', " ")
 }
 
-/// What a task that has not ended does now.
-fn activity(view: &View<'_>, data: &TaskData<'_>) -> Markup {
-    html! {
+/// A longer final message is folded.
+const MAX_OPEN_MESSAGE_LINES: usize = 30;
+
+/// What a task that has not ended does now, or waits for; the last words of one that has.
+fn activity(view: &View<'_>, data: &TaskData<'_>) -> Result<Markup, AppError> {
+    let state = view.live.state()?;
+    let live = state.tasks.get(&data.task.id).map(|task| view.live_data(&state, task));
+    Ok(html! {
         @if let Some(unfinished) = &data.shown.unfinished {
             section aria-labelledby="now" {
                 h2 id="now" { "Now" }
+                p { (view.text(live.as_ref().map_or(data.task.state.public_name(), |live| &live.line))) }
                 @match &unfinished.progress {
-                    None => p { "Nothing is known yet." },
+                    None => {},
                     Some(progress) => {
-                        p {
-                            (view.text(progress.current_activity.as_deref().unwrap_or("working")))
-                            @if let Some(percent) = progress.percent_text() { ", " (percent) }
-                        }
                         @if let Some(percent) = progress.percent { progress max="100" value=(percent) aria-label="Progress" {} }
                         @if let Some(counts) = progress.counts_text() { p class="note" { (counts) } }
                     },
@@ -133,10 +145,15 @@ fn activity(view: &View<'_>, data: &TaskData<'_>) -> Markup {
         } @else if let Some(message) = data.result().and_then(|result| result.report.final_message.as_deref()) {
             section aria-labelledby="message" {
                 h2 id="message" { "Final message" }
-                pre { (view.text(message)) }
+                @let text = view.text(message);
+                @if text.lines().count() > MAX_OPEN_MESSAGE_LINES {
+                    details data-key="message" { summary { (first_line(&text, 200)) } div class="prose" { (text) } }
+                } @else {
+                    div class="prose" { (text) }
+                }
             }
         }
-    }
+    })
 }
 
 /// A button whose check is shown before anything happens.
@@ -174,12 +191,12 @@ fn actions(view: &View<'_>, data: &TaskData<'_>) -> Markup {
                         (checked(id, "discard", "Discard …"))
                     }
                     @if may_undo && data.has_changes() { (checked(id, "undo", "Undo …")) }
-                    form data-action=(format!("/api/v1/tasks/{id}/retry")) data-open {
+                    form data-action=(format!("/api/v1/tasks/{id}/retry")) data-open data-confirm=(format!("Run this task again with {}, as a new task?", view.text(&task.agent))) {
                         @if task.remote.is_none() { input type="hidden" name="mode" value=(task.mode.name()); }
                         button { "Retry" }
                     }
                     @if data.has_changes() {
-                        form data-action=(format!("/api/v1/tasks/{id}/review")) data-open { button { "Let an agent review it" } }
+                        form data-action=(format!("/api/v1/tasks/{id}/review")) data-open data-confirm="Start an agent that reviews the changes, as a new task?" { button { "Let an agent review it" } }
                     }
                 } @else {
                     form data-action=(format!("/api/v1/tasks/{id}/cancel")) data-confirm="Cancel this task? Its agent is ended." {
@@ -195,7 +212,7 @@ fn messages(view: &View<'_>, data: &TaskData<'_>) -> Markup {
     let conversation = data.shown.unfinished.as_ref().map(|unfinished| &unfinished.conversation);
     let of_result = data.result().and_then(|result| result.report.messages.as_ref());
     let sent = conversation.and_then(|conversation| conversation.messages.as_ref()).or(of_result);
-    let reply = Reply::to(data.task).filter(|reply| reply.may_send(view));
+    let reply = Reply::to(view, data.task);
     html! {
         @if sent.is_some() || reply.is_some() {
             section aria-labelledby="messages" {
@@ -209,7 +226,7 @@ fn messages(view: &View<'_>, data: &TaskData<'_>) -> Markup {
                         }
                     } }
                 }
-                @if let Some(reply) = reply { (reply_form(data.task, &reply)) }
+                @if let Some(reply) = reply { (reply_form(view, data.task, &reply, false)) }
             }
         }
     }

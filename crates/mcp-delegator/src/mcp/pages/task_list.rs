@@ -13,7 +13,6 @@ use crate::mcp::pages::layout::{Live, Page};
 use crate::mcp::pages::task_row::row;
 use crate::mcp::pages::view::View;
 use crate::output::data::live_task::{LiveOverallData, LiveTaskData};
-use crate::output::data::task_line::Clock;
 
 /// Tasks of one page.
 const PAGE_SIZE: usize = 200;
@@ -39,6 +38,10 @@ fn agent_and_directory(task: &LiveTask) -> (&str, &str) {
         LiveRow::Queued(queued) => (&queued.task.agent, &queued.task.working_dir),
         LiveRow::Stored(task) => (&task.agent, &task.working_dir),
     }
+}
+
+pub(super) fn working_dir(task: &LiveTask) -> &str {
+    agent_and_directory(task).1
 }
 
 /// Where the shown tasks work.
@@ -79,7 +82,7 @@ pub(super) fn page(view: &View<'_>, filter: &Tasks, state: &LiveState, number: u
                 @for (dir, tasks) in grouped(&tasks, |task| agent_and_directory(task).1) {
                     div class="repository" data-key=(dir) {
                         h3 { (view.text(dir)) }
-                        (rows(view, &tasks, state.overall.is_queue_paused))
+                        (rows(view, &tasks, state))
                     }
                 }
             }
@@ -91,11 +94,8 @@ pub(super) fn page(view: &View<'_>, filter: &Tasks, state: &LiveState, number: u
 }
 
 /// The tasks of a group or chain stand below its line.
-fn rows(view: &View<'_>, tasks: &[&LiveTask], is_paused: bool) -> Markup {
-    let variables = variables(view.context);
-    let clock = Clock { now_ms: view.now_ms, variables: &variables };
-    let tasks: Vec<LiveTaskData> =
-        tasks.iter().map(|task| LiveTaskData::of(task, is_paused, clock)).collect();
+fn rows(view: &View<'_>, tasks: &[&LiveTask], state: &LiveState) -> Markup {
+    let tasks: Vec<LiveTaskData> = tasks.iter().map(|task| view.live_data(state, task)).collect();
     let tasks: Vec<&LiveTaskData> = tasks.iter().collect();
     html! {
         @for (submission, tasks) in grouped(&tasks, |task| task.submission_id.as_deref()) {

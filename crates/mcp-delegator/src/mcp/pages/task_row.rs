@@ -24,11 +24,16 @@ fn look(task: &LiveTaskData) -> &'static str {
         Some(Section::NeedsYou) => "needs",
         Some(Section::Working) => "working",
         Some(Section::Waiting) => "waiting",
-        _ => match task.task.state {
-            "completed" => "good",
-            "failed" => "bad",
-            _ => "other",
-        },
+        _ => look_of_end(task.task.state, task.verification),
+    }
+}
+
+/// The class of the colour of a task that has ended.
+pub(super) fn look_of_end(state: &str, verification: Option<&str>) -> &'static str {
+    match (state, verification) {
+        (_, Some("verify_failed")) | ("failed", _) => "bad",
+        ("completed", _) => "good",
+        _ => "other",
     }
 }
 

@@ -3,7 +3,7 @@
 use maud::{Markup, html};
 
 use crate::commands::prelude::*;
-use crate::commands::usage::{By, UsageInputs, UsageLine, report};
+use crate::commands::usage::{By, UsageInputs, UsageLine, grouped, report};
 use crate::mcp::pages::chart;
 use crate::mcp::pages::layout::{Live, Page};
 use crate::mcp::pages::view::View;
@@ -15,7 +15,7 @@ pub(super) fn page(view: &View<'_>, input: &UsageInputs) -> Result<Page, AppErro
     for (by, name) in KINDS {
         tables.push((name, report(view.context, UsageInputs { by, ..input.clone() })?));
     }
-    let tokens = |line: &UsageLine| line.sums.input_tokens + line.sums.output_tokens;
+    let tokens = |line: &UsageLine| line.sums.input_tokens.saturating_add(line.sums.output_tokens);
     let days: Vec<(String, i64)> =
         tables[0].1.groups.iter().rev().map(|line| (line.name.clone(), tokens(line))).collect();
     let total = &tables[0].1.total;
@@ -29,7 +29,7 @@ pub(super) fn page(view: &View<'_>, input: &UsageInputs) -> Result<Page, AppErro
         }
         dl class="totals" {
             div { dt { "Tasks" } dd { (total.sums.task_count.unwrap_or(0)) } }
-            div { dt { "Tokens" } dd { (tokens(total)) } }
+            div { dt { "Tokens" } dd { (grouped(tokens(total))) } }
             div { dt { "Cost" } dd { (cost(total)) } }
             div { dt { "Verified" } dd { (share(total)) } }
         }
@@ -61,16 +61,16 @@ fn rows(view: &View<'_>, name: &str, lines: &[UsageLine]) -> Markup {
     html! {
         @if !lines.is_empty() {
             div class="wide" { table {
-                thead { tr { @for column in [name, "Tasks", "Input", "Cached", "Output", "Cost", "Verified"] { th scope="col" { (column) } } } }
+                thead { tr { @for column in [name, "Tasks", "Input", "Cached", "Output", "Cost", "Verified"] { th scope="col" class=[(column != name).then_some("number")] { (column) } } } }
                 tbody { @for line in lines {
                     tr {
                         th scope="row" { (view.text(&line.name)) }
-                        td { (line.sums.task_count.unwrap_or(0)) }
-                        td { (line.sums.input_tokens) }
-                        td { (line.sums.cached_input_tokens) }
-                        td { (line.sums.output_tokens) }
-                        td { (cost(line)) }
-                        td { (share(line)) }
+                        td class="number" { (line.sums.task_count.unwrap_or(0)) }
+                        @for tokens in [line.sums.input_tokens, line.sums.cached_input_tokens, line.sums.output_tokens] {
+                            td class="number" { (grouped(tokens)) }
+                        }
+                        td class="number" { (cost(line)) }
+                        td class="number" { (share(line)) }
                     }
                 } }
             } }

@@ -1,7 +1,7 @@
 //! What every template needs: who looks, and texts that are safe to show.
 
 use delegator_domain::terminal;
-use delegator_engine::LiveFeed;
+use delegator_engine::{LiveFeed, LiveState, LiveTask};
 use jiff::Timestamp;
 use maud::{Markup, html};
 
@@ -9,6 +9,7 @@ use crate::commands::prelude::*;
 use crate::commands::sign_in::Scope;
 use crate::mcp::pages::request::PageRequest;
 use crate::output::call_syntax::CallSyntax;
+use crate::output::data::live_task::LiveTaskData;
 use crate::output::data::task_line::{Clock, short_age};
 
 #[derive(Clone, Copy)]
@@ -25,6 +26,17 @@ impl View<'_> {
     pub(super) fn text(&self, text: &str) -> String {
         let redacted = self.context.screen.printer.redact(text);
         terminal::sanitize(&redacted).into_owned()
+    }
+
+    /// The name of a file or a test: with its hidden characters, because two names may look the same.
+    pub(super) fn name(&self, name: &str) -> String {
+        terminal::reveal(&self.context.screen.printer.redact(name)).into_owned()
+    }
+
+    pub(super) fn live_data(&self, state: &LiveState, task: &LiveTask) -> LiveTaskData {
+        let variables = variables(self.context);
+        let clock = Clock { now_ms: self.now_ms, variables: &variables };
+        LiveTaskData::of(task, state.overall.is_queue_paused, clock)
     }
 
     /// A time as its distance, which the script keeps up to date.

@@ -32,7 +32,8 @@ pub(super) fn compare<'a>(old: &'a str, new: &'a str) -> Option<(Vec<Part<'a>>, 
     }
     let common = common_words(&old_words, &new_words);
     let shared: usize = common.iter().map(|(at, _)| old_words[*at].trim().len()).sum();
-    if 2 * shared < old.trim().len().min(new.trim().len()) {
+    let length = |line: &str| line.split_whitespace().map(str::len).sum::<usize>();
+    if 2 * shared < length(old).min(length(new)) {
         return None;
     }
     let (mut in_old, mut in_new) = (vec![false; old_words.len()], vec![false; new_words.len()]);
@@ -100,6 +101,7 @@ mod tests {
         for (old, new, expected) in [
             ("let a = 1;", "let b = 1;", Some(("let [a] = 1;", "let [b] = 1;"))),
             ("f(a, b)", "f(x, b, c)", Some(("f([a], b)", "f([x], b[, c])"))),
+            ("let count = 0;", "let total = 0;", Some(("let [count] = 0;", "let [total] = 0;"))),
             ("same", "same", Some(("same", "same"))),
             ("let äöü = 1;", "let äöü = 2;", Some(("let äöü = [1];", "let äöü = [2];"))),
             ("completely different", "other words here", None),

@@ -1,6 +1,7 @@
 //! A task of the live view in our JSON: a row of a list, and what a person decides by.
 
 use delegator_domain::attention::Section;
+use delegator_domain::task::Verification;
 use delegator_engine::{LiveOverall, LiveRow, LiveTask};
 use delegator_registry::AgentPause;
 
@@ -23,6 +24,9 @@ pub struct LiveTaskData {
     pub submission_id: Option<String>,
     /// The section of that group or chain as a whole.
     pub submission_section: Option<&'static str>,
+    /// The result of its verify command, if it has ended and has one.
+    #[schemars(extend("enum" = ["verified", "verify_failed", "not_run"]))]
+    pub verification: Option<&'static str>,
     /// It has ended, and its result was not read.
     pub is_unread: bool,
     pub lines_added: Option<u64>,
@@ -55,6 +59,10 @@ impl LiveTaskData {
             LiveRow::Queued(queued) => ListedTask::queued(queued),
             LiveRow::Stored(task) => ListedTask::stored(task),
         };
+        let verification = match &live.row {
+            LiveRow::Stored(task) => task.ended.as_ref().and_then(|ended| ended.verification),
+            LiveRow::Running(_) | LiveRow::Queued(_) => None,
+        };
         let line = TaskLine::live(live, is_queue_paused, clock);
         LiveTaskData {
             task: ListedTask { section: live.section.name(), ..task },
@@ -62,6 +70,7 @@ impl LiveTaskData {
             line: line.state,
             submission_id: line.submission.map(|subject| subject.id().to_owned()),
             submission_section: live.submission_section.map(Section::name),
+            verification: verification.map(Verification::status),
             is_unread: line.is_unread,
             lines_added: line.lines.map(|lines| lines.added),
             lines_deleted: line.lines.map(|lines| lines.deleted),

@@ -20,6 +20,10 @@ export default async function () {
     `/ui/tasks/${id}/diff`, `/ui/tasks/${id}/diff?view=split`, `/ui/tasks/${id}/diff?file=${query}`, `/ui/tasks/${id}/diff?against=${query}`,
     `/ui/tasks/${id}/check/apply`, `/ui/tasks/${id}/check/${query}`, `/ui/groups/${query}`, `/ui/history?query=${query}`, `/ui/history?agent=${query}`,
     `/ui/usage?since=${query}`, `/ui/fleet?worker=${query}`, `/ui/tasks/new?dir=${query}`, `/?to=${query}`, `/ui/${query}`,
+    `/ui/tasks?page=${query}`, `/ui/tasks?cursor=${query}`, `/ui/tasks?limit=${query}`, `/ui/tasks/${id}/log?from=${query}`, `/ui/tasks/${id}/log?failed=${query}`,
+    `/ui/tasks/${id}/diff?path=${query}`, `/ui/tasks/${id}/diff?attempt=${query}`, `/ui/tasks/${id}/diff?view=${query}`, `/ui/tasks/${query}/diff`,
+    `/ui/tasks/${query}/log`, `/ui/groups/${query}/diffs`, `/ui/groups/${query}/check/adopt?attempt=${query}`, `/ui/history?repo=${query}`,
+    `/ui/history?since=${query}`, `/ui/history?cursor=${query}`, `/ui/usage?by=${query}`, `/?code=${query}&to=${query}`,
   ];
   for (const path of paths) {
     await page.goto(server.url + path);

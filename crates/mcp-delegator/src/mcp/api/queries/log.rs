@@ -36,6 +36,9 @@ pub struct LogList {
     /// The tokens of each turn, and when it ended.
     #[serde(skip)]
     pub turns: Vec<(Option<i64>, i64)>,
+    /// The number of the first entry of the task, if it was read.
+    #[serde(skip)]
+    pub first_number: u64,
 }
 
 #[derive(Debug, Clone, Serialize, JsonSchema)]
@@ -79,17 +82,37 @@ pub fn run(context: &Context<'_>, input: LogInput) -> Result<CommandOutput, AppE
 }
 
 pub fn entries(context: &Context<'_>, input: &LogInput) -> Result<LogList, AppError> {
-    read(context, input, str::to_owned)
+    read(context, input, Part::First, str::to_owned)
+}
+
+/// The last entries instead of the first.
+pub fn latest(context: &Context<'_>, input: &LogInput) -> Result<LogList, AppError> {
+    read(context, input, Part::Last, str::to_owned)
+}
+
+impl LogList {
+    fn empty(id: &TaskId, from: u64) -> LogList {
+        let (entries, turns) = (Vec::new(), Vec::new());
+        LogList { task_id: id.to_string(), entries, has_more: false, next_from: from, turns, first_number: 0 }
+    }
+}
+
+/// Which entries are answered if there are more than the limit.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Part {
+    First,
+    Last,
 }
 
 pub fn run_timeline(context: &Context<'_>, input: LogInput) -> Result<CommandOutput, AppError> {
     let first_line = |text: &str| text.lines().next().unwrap_or_default().to_owned();
-    Ok(CommandOutput::done(read(context, &input, first_line)?))
+    Ok(CommandOutput::done(read(context, &input, Part::First, first_line)?))
 }
 
 fn read(
     context: &Context<'_>,
     input: &LogInput,
+    part: Part,
     shown: impl Fn(&str) -> String,
 ) -> Result<LogList, AppError> {
     let engine = engine(context)?;
@@ -100,13 +123,7 @@ fn read(
     let mut log_text = LogText::new(context, &engine, &id, detail)?;
     let wanted = input.q.as_ref().map(|text| text.to_lowercase());
     let (from, limit) = (u64::from(input.range.from), input.range.limit as usize);
-    let mut list = LogList {
-        task_id: id.to_string(),
-        entries: Vec::new(),
-        has_more: false,
-        next_from: from,
-        turns: Vec::new(),
-    };
+    let mut list = LogList::empty(&id, from);
     let times = engine.results().event_times(&task)?;
     let (mut place, mut bytes) = (EventPlace::default(), 0);
     loop {
@@ -114,19 +131,26 @@ fn read(
         place = range.end;
         if range.is_restarted {
             log_text.restart();
-            (list.entries, list.next_from, list.turns, bytes) = (Vec::new(), from, Vec::new(), 0);
+            list = LogList::empty(&id, from);
+            bytes = 0;
         }
         for event in range.events {
-            if list.entries.len() >= limit || bytes > MAX_BYTES {
-                list.has_more = true;
-                return Ok(list);
+            while list.entries.len() >= limit || bytes > MAX_BYTES {
+                if part == Part::First {
+                    list.has_more = true;
+                    return Ok(list);
+                }
+                bytes -= list.entries.remove(0).text.len();
             }
             let at_ms = times.of(&event);
             log_text.take(TaskFile::Events, &event.line, |parsed, text| {
                 if let Some(ThreadEvent::TurnCompleted { usage: Some(usage) }) = parsed {
-                    list.turns.push((at_ms, usage.input_tokens + usage.output_tokens));
+                    list.turns.push((at_ms, usage.input_tokens.saturating_add(usage.output_tokens)));
                 }
                 let (kind, has_failed) = EntryKind::of(parsed);
+                if list.first_number == 0 {
+                    list.first_number = event.number;
+                }
                 let text = shown(&terminal::sanitize(&text));
                 let is_found = wanted.as_ref().is_none_or(|wanted| text.to_lowercase().contains(wanted));
                 if event.number >= from && is_found && (has_failed || !input.failed) {

@@ -17,7 +17,7 @@ fn sections(_: &mut SchemaGenerator) -> Schema {
 
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 pub struct Tasks {
-    /// Only tasks that a person looks for there
+    /// Only tasks that a person looks for there; a task of a group or chain is where that is
     #[serde(default)]
     #[schemars(schema_with = "sections", extend("default" = null))]
     pub section: Option<String>,
@@ -31,7 +31,7 @@ pub struct Tasks {
     #[serde(default)]
     #[schemars(extend("default" = null))]
     pub label: BTreeMap<String, String>,
-    /// Only tasks with this text in their title, question or activity
+    /// Only tasks with this text in their id, title, question or activity
     #[schemars(length(min = 1, max = 1000))]
     pub q: Option<String>,
     #[serde(flatten)]
@@ -57,9 +57,12 @@ impl Tasks {
         let is_below = |dir: &String| Path::new(&task.task.working_dir).starts_with(dir);
         let has_text = |text: &String| {
             let text = text.to_lowercase();
-            [&task.task.title, &task.line].iter().any(|shown| shown.to_lowercase().contains(&text))
+            [&task.task.title, &task.line, &task.task.task_id]
+                .iter()
+                .any(|shown| shown.to_lowercase().contains(&text))
         };
-        self.section.as_ref().is_none_or(|section| section == task.task.section)
+        let section = task.submission_section.unwrap_or(task.task.section);
+        self.section.as_ref().is_none_or(|wanted| wanted == section)
             && self.repo.as_ref().is_none_or(is_below)
             && self.agent.as_ref().is_none_or(|agent| *agent == task.agent)
             && self.label.iter().all(|(key, value)| task.task.labels.get(key) == Some(value))
