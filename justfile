@@ -42,7 +42,7 @@ load tier *args:
 kills *args:
     cargo xtask kills {{args}}
 
-# Measure this program beside its peers from npm and PyPI; `--write docs/performance.md` stores the page
+# Measure this program beside its peers from npm and PyPI; `--write docs/reports/performance.md` stores the page
 race *args:
     cargo xtask race {{args}}
 

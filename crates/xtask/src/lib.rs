@@ -6,8 +6,8 @@
 //!                            ├─ cold command-line calls
 //!                            └─▶ figures: value, bound, verdict; median of the runs
 //! cargo xtask kills      ─▶ the same, with SIGKILL at seeded moments ─▶ what was lost, duplicated or left behind
-//! cargo xtask race       ─▶ this program and its peers from package registries ─▶ docs/performance.md
-//! cargo xtask weight     ─▶ lines, files and public items of each crate ─▶ docs/benchmarks.md
+//! cargo xtask race       ─▶ this program and its peers from package registries ─▶ docs/reports/performance.md
+//! cargo xtask weight     ─▶ lines, files and public items of each crate ─▶ docs/reports/benchmarks.md
 //! ```
 //!
 //! Every figure is read afterwards from the registry, the tasks' files or `/proc`, never from the program's own claims.

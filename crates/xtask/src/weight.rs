@@ -1,4 +1,4 @@
-//! `cargo xtask weight`: how large the program is, as a table for docs/benchmarks.md.
+//! `cargo xtask weight`: how large the program is, as a table for docs/reports/benchmarks.md.
 //!
 //! Counts product code: no tests and no development crate. The sources are formatted, so the indentation shows where an
 //! item ends.

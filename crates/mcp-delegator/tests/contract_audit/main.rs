@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! recorded/ (answers of the real program) ─▶ DOCUMENT/*.rs (rows) ─ row ─▶ one test per file
-//!                                                        └─ page ─▶ docs/contract.md
+//!                                                        └─ page ─▶ docs/reports/contract.md
 //! ```
 //!
 //! # How to add or change a row
@@ -15,7 +15,7 @@
 //!   It must be able to fail: assert a value, a type or a relation, never only that a call returned.
 //! - Answers that several rows need are recorded once per process, in a `LazyLock` in `recorded/`.
 //! - A new file of rows is listed in the `mod.rs` of its document; each file is a test, so keep the worlds it needs few.
-//! - `just update-generated` writes `docs/contract.md`.
+//! - `just update-generated` writes `docs/reports/contract.md`.
 
 #![expect(clippy::unwrap_used, reason = "a test panics when its setup is not as expected")]
 
@@ -114,5 +114,5 @@ fn renders_the_answer_in_its_environment() {
 
 #[test]
 fn the_contract_page_is_up_to_date() {
-    assert_up_to_date("docs/contract.md", &page::page(&DOCUMENTS));
+    assert_up_to_date("docs/reports/contract.md", &page::page(&DOCUMENTS));
 }

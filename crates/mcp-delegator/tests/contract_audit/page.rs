@@ -1,4 +1,4 @@
-//! Generates `docs/contract.md` from the rows.
+//! Generates `docs/reports/contract.md` from the rows.
 
 use std::fmt::Write;
 

@@ -9,7 +9,7 @@ use crate::run::Outputs;
 
 pub(crate) struct Field {
     pub(crate) name: &'static str,
-    /// For `docs/extraction.md`.
+    /// For `docs/reports/extraction.md`.
     pub(crate) description: &'static str,
     pub(crate) location: Location,
 }

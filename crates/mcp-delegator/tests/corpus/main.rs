@@ -4,7 +4,7 @@
 //! cases/NAME.json ─ case ─▶ case_world (project, agent) ─ run ─▶ envelopes ─ fields ─▶ compare ◀─ expected values
 //! ```
 //!
-//! Each case is a test of its own. `docs/extraction.md` is generated from the cases.
+//! Each case is a test of its own. `docs/reports/extraction.md` is generated from the cases.
 
 #![expect(clippy::expect_used, reason = "a test panics when its setup is not as expected")]
 
@@ -244,5 +244,5 @@ fn a_wrong_truth_is_reported_for_every_field() {
 #[test]
 fn the_extraction_page_is_up_to_date() {
     let cases: Vec<(&str, case::Case)> = NAMES.iter().map(|name| (*name, case::read(name))).collect();
-    assert_up_to_date("docs/extraction.md", &page::page(&cases));
+    assert_up_to_date("docs/reports/extraction.md", &page::page(&cases));
 }

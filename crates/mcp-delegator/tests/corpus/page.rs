@@ -1,4 +1,4 @@
-//! Generates `docs/extraction.md`: which fields are extracted from a task, and how many of them are tested.
+//! Generates `docs/reports/extraction.md`: which fields are extracted from a task, and how many of them are tested.
 //!
 //! The figures are counted from the cases, not measured: every case is a test that fails when a field other than those
 //! listed as missed is wrong, or when a missed field becomes right.

@@ -4,7 +4,7 @@
 //! arena (temporary directory, agent in C, two projects)
 //!   ├─ install: the peers, pinned, with npm and pip
 //!   ├─ rounds: server_metrics ─▶ task_metrics ─▶ many_tasks ─▶ ending, participants interleaved, load beside each
-//!   └─▶ results (stored as JSON) ─▶ page (docs/performance.md)
+//!   └─▶ results (stored as JSON) ─▶ page (docs/reports/performance.md)
 //! ```
 //!
 //! Nothing is assumed about a participant: every result is checked for the agent's reply, processes and processor time

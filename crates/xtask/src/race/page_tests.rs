@@ -106,13 +106,13 @@ fn an_older_version_of_this_program_does_not_hide_a_lost_metric() {
 /// The page in the repository was rendered by this code from the figures beside it.
 #[test]
 fn the_stored_page_is_the_rendering_of_the_stored_figures() {
-    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
+    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reports");
     let figures = std::fs::read_to_string(docs.join("performance.json")).unwrap();
     let results: RaceResults = serde_json::from_str(&figures).unwrap();
     let page = std::fs::read_to_string(docs.join("performance.md")).unwrap();
     assert_eq!(
         page,
         render(&results),
-        "run `cargo xtask race --render docs/performance.json --write docs/performance.md`"
+        "run `cargo xtask race --render docs/reports/performance.json --write docs/reports/performance.md`"
     );
 }

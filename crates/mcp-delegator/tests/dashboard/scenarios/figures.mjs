@@ -1,4 +1,4 @@
-// Prints the figures of docs/benchmarks.md; `cargo bench --bench dashboard` runs it.
+// Prints the figures of docs/reports/benchmarks.md; `cargo bench --bench dashboard` runs it.
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { ended, link, repository, run, serve, window, world } from "./driver.mjs";
