@@ -58,6 +58,11 @@ fn expected_exit(location: &str, command: &str) -> i32 {
         args if args.starts_with("init") => return 2,
         _ => {}
     }
+    stated_exit(command)
+}
+
+/// The exit code that the comment of a command states.
+pub(crate) fn stated_exit(command: &str) -> i32 {
     let comment = command.split_once("# exit ").map(|(_, comment)| comment);
     let digits = comment.and_then(|comment| comment.split(|letter: char| !letter.is_ascii_digit()).next());
     digits.map_or(0, |digits| digits.parse().unwrap())

@@ -18,7 +18,7 @@ use delegator_testkit::stage::{Stage, successful_turn, wait_until};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
-const PROGRAM: &str = env!("CARGO_BIN_EXE_mcp-delegator");
+pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_mcp-delegator");
 /// How the pages write the id of a task.
 pub(crate) const TASK_ID: &str = "T-local-…";
 pub(crate) const CLOUD_TASK_ID: &str = "T-cloud-…";
@@ -286,18 +286,7 @@ fn transcript(name: &str) -> PathBuf {
 
 /// A stage whose project is a git repository with these files, committed, and whose agent runs these steps.
 pub(crate) fn stage_in_repository(files: &[(&str, &str)], steps: Value) -> Stage {
-    let stage = Stage::with_script(PROGRAM, steps);
-    let root = stage.root();
-    let path = format!("{}:/usr/local/bin:/usr/bin:/bin", root.join("bin").display());
-    std::fs::create_dir(root.join("tmp")).unwrap();
-    std::os::unix::fs::symlink(PROGRAM, root.join("bin/mcp-delegator")).unwrap();
-    // The verify command of the examples, and the reader of the manual page: it must get a page.
-    stage.write_program("bin/cargo", "#!/bin/sh\nexit 0\n");
-    stage.write_program("bin/man", "#!/bin/sh\ngrep -q '^\\.TH mcp-delegator'\n");
-    let stage = stage
-        .variable("PATH", &path)
-        .variable("TMPDIR", &root.join("tmp").display().to_string())
-        .variable("MCP_DELEGATOR_VERIFY_UNSANDBOXED", "true");
+    let stage = on_path(Stage::with_script(PROGRAM, steps));
     for (path, text) in files {
         stage.world.write(&format!("project/{path}"), text);
     }
@@ -310,4 +299,19 @@ pub(crate) fn stage_in_repository(files: &[(&str, &str)], steps: Value) -> Stage
         assert_eq!(run.exit, Some(0), "{run:?}");
     }
     stage
+}
+
+/// The stage with the program and stand-ins for others on its `PATH`.
+pub(crate) fn on_path(stage: Stage) -> Stage {
+    let root = stage.root();
+    let path = format!("{}:/usr/local/bin:/usr/bin:/bin", root.join("bin").display());
+    std::fs::create_dir(root.join("tmp")).unwrap();
+    std::os::unix::fs::symlink(PROGRAM, root.join("bin/mcp-delegator")).unwrap();
+    // The verify command of the examples, and the reader of the manual page: it must get a page.
+    stage.write_program("bin/cargo", "#!/bin/sh\nexit 0\n");
+    stage.write_program("bin/man", "#!/bin/sh\ngrep -q '^\\.TH mcp-delegator'\n");
+    stage
+        .variable("PATH", &path)
+        .variable("TMPDIR", &root.join("tmp").display().to_string())
+        .variable("MCP_DELEGATOR_VERIFY_UNSANDBOXED", "true")
 }

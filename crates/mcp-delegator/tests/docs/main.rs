@@ -11,9 +11,13 @@ mod example_world;
 mod other_programs;
 mod pages;
 mod session;
+mod tutorial;
 
 use example_world::ExampleWorld;
 use pages::Block;
+
+/// Its blocks are one session: see `tutorial.rs`.
+const TUTORIAL: &str = "docs/tutorial.md";
 
 /// Runs the blocks of the selected pages; returns the number of commands.
 fn run_pages(is_selected: impl Fn(&str) -> bool) -> usize {
@@ -50,8 +54,16 @@ fn commands_of_the_command_reference_work() {
 }
 
 #[test]
+fn commands_of_the_how_to_pages_work() {
+    assert!(run_pages(|page| page.starts_with("docs/how-to/")) > 20);
+}
+
+#[test]
 fn commands_of_all_other_pages_work() {
-    assert!(run_pages(|page| !["README.md", "docs/commands.md"].contains(&page)) > 10);
+    let is_other = |page: &str| {
+        !page.starts_with("docs/how-to/") && !["README.md", "docs/commands.md", TUTORIAL].contains(&page)
+    };
+    assert!(run_pages(is_other) > 10);
 }
 
 #[test]

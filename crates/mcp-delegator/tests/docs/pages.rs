@@ -3,7 +3,6 @@
 use std::path::{Path, PathBuf};
 
 use delegator_testkit::generated::workspace;
-use delegator_testkit::program::read_text;
 
 /// A Markdown page.
 pub(crate) struct Page {
@@ -35,7 +34,7 @@ pub(crate) fn all() -> Vec<Page> {
     paths.sort();
     assert!(paths.len() > 10, "only {} pages were found", paths.len());
     let name = |path: &Path| path.strip_prefix(workspace()).unwrap().display().to_string();
-    paths.iter().map(|path| Page { path: name(path), text: read_text(path) }).collect()
+    paths.iter().map(|path| Page { path: name(path), text: std::fs::read_to_string(path).unwrap() }).collect()
 }
 
 fn collect_pages(folder: &Path, recursive: bool, found: &mut Vec<PathBuf>) {
