@@ -5,7 +5,6 @@ use std::collections::BTreeSet;
 use delegator_domain::warning_code::WarningCode;
 use mcp_delegator::error::{ErrorCode, ExitCode, Retryable, SideEffects};
 use mcp_delegator::spec::catalog::Catalog;
-use mcp_delegator::spec::input_schema::LAST_HELP;
 use mcp_delegator::spec::{self, CommandSpec, ConfigUse, Marker, Property};
 
 /// `docs/errors.md`.
@@ -71,40 +70,80 @@ fn effects(effects: SideEffects) -> &'static str {
 pub(crate) fn commands(catalog: Catalog) -> String {
     let mut page = String::from(
         "# Commands\n\nGenerated from the command specs; do not edit. `mcp-delegator manifest` returns the same for programs.\n\
-         A default is the built-in one; the configuration can set others ([configuration.md](configuration.md)).\n\n\
+         A default is the built-in one; the configuration can set others ([configuration.md](configuration.md)).\n\
+         `--last` stands for an id: the last submission in this directory or its git work tree, a task, a group or a chain.\n\n\
          | command | tool | what it does |\n|---|---|---|\n",
     );
     for spec in catalog.iter() {
         let tool = if spec.is_tool() { format!("`{}`", spec.tool_name("_codex_")) } else { "-".to_owned() };
         page.push_str(&format!("| `{}` | {tool} | {} |\n", spec.cli_path(), spec.about));
     }
+    let mut earlier = Vec::new();
     for spec in catalog.iter() {
-        page.push_str(&section(spec));
+        let inputs = Inputs::of(spec);
+        page.push_str(&section(spec, &inputs, &earlier));
+        earlier.push(inputs);
     }
     page
 }
 
-fn section(spec: &CommandSpec) -> String {
+#[derive(PartialEq)]
+struct Input {
+    name: String,
+    row: String,
+}
+
+struct Inputs {
+    command: String,
+    inputs: Vec<Input>,
+}
+
+impl Inputs {
+    fn of(spec: &CommandSpec) -> Inputs {
+        let input = |property: &Property| Input { name: property.name.clone(), row: input_row(property) };
+        Inputs { command: spec.cli_path(), inputs: spec.inputs().properties.iter().map(input).collect() }
+    }
+
+    fn shared_with<'a>(&'a self, other: &'a Inputs) -> impl Iterator<Item = &'a Input> {
+        self.inputs.iter().filter(|input| other.inputs.contains(input))
+    }
+
+    /// The command above that describes the most inputs in the same words, if these are more than a few.
+    fn most_similar<'a>(&self, earlier: &'a [Inputs]) -> Option<&'a Inputs> {
+        let other = earlier.iter().rev().max_by_key(|other| self.shared_with(other).count())?;
+        (self.shared_with(other).count() >= 5).then_some(other)
+    }
+}
+
+fn section(spec: &CommandSpec, inputs: &Inputs, earlier: &[Inputs]) -> String {
     let details = spec.full_details();
     let mut text =
         format!("\n## {}\n\n{}\n", spec.cli_path(), format!("{}. {details}", spec.about).trim_end());
     if spec.short_path().is_some() {
         text.push_str(&format!("\nAlso: `{}`.\n", spec.path.join(" ")));
     }
-    let inputs = spec.inputs().properties;
-    if !inputs.is_empty() {
+    let similar = inputs.most_similar(earlier);
+    let mut rows: Vec<String> = inputs
+        .inputs
+        .iter()
+        .filter(|input| similar.is_none_or(|other| !other.inputs.contains(input)))
+        .map(|input| input.row.clone())
+        .collect();
+    if let Some(other) = similar {
+        let names: Vec<String> = inputs.shared_with(other).map(|input| format!("`{}`", input.name)).collect();
+        let anchor = other.command.replace(' ', "-");
+        text.push_str(&format!("\nInputs of [`{}`](#{anchor}), too: {}.\n", other.command, names.join(", ")));
+    }
+    rows.extend(spec.inputs().value_flags().map(|flag| {
+        let long = flag.long.map(|long| format!(", `--{long}`")).unwrap_or_default();
+        format!("| - | `-{}`{long} | Same as --{} {} |\n", flag.short, flag.input, flag.value)
+    }));
+    if spec.inputs().task_input().is_some() {
+        rows.push("| - | `--last` | Instead of an id |\n".to_owned());
+    }
+    if !rows.is_empty() {
         text.push_str("\n| input | flag | what it is |\n|---|---|---|\n");
-        text.extend(inputs.iter().map(input_row));
-        for flag in spec.inputs().value_flags() {
-            let long = flag.long.map(|long| format!(", `--{long}`")).unwrap_or_default();
-            text.push_str(&format!(
-                "| - | `-{}`{long} | Same as --{} {} |\n",
-                flag.short, flag.input, flag.value
-            ));
-        }
-        if spec.inputs().task_input().is_some() {
-            text.push_str(&format!("| - | `--last` | {LAST_HELP} |\n"));
-        }
+        text.extend(rows);
     }
     if !spec.examples.is_empty() {
         text.push_str("\n```sh\n");

@@ -49,7 +49,7 @@ const GAPS: &str = "\
 ";
 
 pub(crate) fn page(cases: &[(&str, Case)]) -> String {
-    [INTRODUCTION, &score(cases), METHOD, &known_errors(cases), &field_table(cases), &case_table(cases), GAPS]
+    [INTRODUCTION, &score(cases), METHOD, &known_errors(cases), &field_table(cases), &case_lists(cases), GAPS]
         .join("\n")
 }
 
@@ -93,15 +93,22 @@ fn field_table(cases: &[(&str, Case)]) -> String {
     table + "\n\"Stated as empty\": the case expects no tests, no error, no warning or no change.\n"
 }
 
-fn case_table(cases: &[(&str, Case)]) -> String {
-    let mut table =
-        "## Cases\n\n| case | agent | commands | purpose | fields |\n|---|---|---|---|---|\n".to_owned();
-    for (name, case) in cases {
-        let (agent, commands) = (agent(case), calls(case));
-        let _ =
-            writeln!(table, "| `{name}` | {agent} | {commands} | {} | {} |", case.about, case.truth.len());
+/// The names of the cases, by kind of agent and commands, in the order of their first cases.
+fn case_lists(cases: &[(&str, Case)]) -> String {
+    let kind = |case: &Case| (agent(case), calls(case));
+    let mut kinds = Vec::new();
+    for (_, case) in cases {
+        if !kinds.contains(&kind(case)) {
+            kinds.push(kind(case));
+        }
     }
-    table
+    let mut text = "## Cases\n\nBy agent and commands. The file of a case says what it is for.\n".to_owned();
+    for (agent, calls) in kinds {
+        let of_kind = cases.iter().filter(|(_, case)| kind(case) == (agent, calls));
+        let names: Vec<String> = of_kind.map(|(name, _)| format!("`{name}`")).collect();
+        let _ = write!(text, "\n- **{agent}; {calls}** ({}): {}.\n", names.len(), names.join(", "));
+    }
+    text
 }
 
 /// Whether the expected value is "nothing": null, false, zero or an empty list.
