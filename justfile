@@ -46,6 +46,10 @@ kills *args:
 race *args:
     cargo xtask race {{args}}
 
+# Show the pages of docs/ as a site, with a search (needs mdbook)
+site:
+    mdbook serve docs --open
+
 # Print how large the program is, by crate
 weight:
     cargo xtask weight

@@ -75,6 +75,21 @@ fn links_between_pages_resolve() {
     assert!(pages.len() > 20 && checked > 40, "only {checked} links in {} pages were found", pages.len());
 }
 
+/// `docs/SUMMARY.md` is the table of contents of the site: a page that is not in it is not on the site.
+#[test]
+fn every_page_of_the_docs_is_in_the_summary_once() {
+    let docs = workspace().join("docs");
+    let mut pages = Vec::new();
+    collect_pages(&docs, &mut pages);
+    let named = |page: &PathBuf| page.strip_prefix(&docs).unwrap().display().to_string();
+    let mut expected: Vec<String> = pages.iter().map(named).filter(|page| page != "SUMMARY.md").collect();
+    let mut listed = link_targets(&read_text(&docs.join("SUMMARY.md")));
+    listed.retain(|target| !target.starts_with("../"));
+    expected.sort();
+    listed.sort();
+    assert_eq!(listed, expected);
+}
+
 /// Paths such as `crates/delegator-git/src/apply.rs` in code spans.
 #[test]
 fn source_files_named_in_pages_exist() {

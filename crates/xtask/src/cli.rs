@@ -3,11 +3,13 @@
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a developer tool prints its tables")]
 
 use std::ffi::OsString;
+use std::io;
 use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 
+use crate::book_pages;
 use crate::deadline::Deadline;
 use crate::error::LoadError;
 use crate::figures::Report;
@@ -33,6 +35,7 @@ pub fn run(argv: Vec<OsString>) -> ExitCode {
         Some(("kills", args)) => kill_loop(args),
         Some(("race", args)) => race_cli::race(args),
         Some(("weight", _)) => print_weight(),
+        Some(("book-pages", args)) => print_book(args),
         _ => return ExitCode::from(2),
     };
     match result {
@@ -95,10 +98,13 @@ fn cli_command() -> Command {
         .args([seed, keep, json]);
     let weight = Command::new("weight")
         .about("Print how large the program is, by crate, without tests and without development crates");
+    let book_pages = Command::new("book-pages")
+        .about("Prepare the pages of the site: mdBook runs this")
+        .arg(Arg::new("question").num_args(0..).help("`supports RENDERER`: every renderer is supported"));
     Command::new("xtask")
-        .about("Load tests, the kill loop, the race with the peers, and the weight of the program")
+        .about("Load tests, the kill loop, the race with the peers, the weight of the program, and its site")
         .subcommand_required(true)
-        .subcommands([load, kills, race_cli::command(), weight])
+        .subcommands([load, kills, race_cli::command(), weight, book_pages])
 }
 
 fn load(args: &ArgMatches) -> Result<bool, LoadError> {
@@ -153,6 +159,15 @@ fn kill_loop(args: &ArgMatches) -> Result<bool, LoadError> {
 
 fn print_weight() -> Result<bool, LoadError> {
     print!("{}", weight::table(&workspace()?)?);
+    Ok(true)
+}
+
+fn print_book(args: &ArgMatches) -> Result<bool, LoadError> {
+    if !args.contains_id("question") {
+        let failed = |source| LoadError::Io { doing: "read the book that mdBook sends".to_owned(), source };
+        let input = io::read_to_string(io::stdin()).map_err(failed)?;
+        print!("{}", book_pages::preprocess(&input).map_err(|error| failed(error.into()))?);
+    }
     Ok(true)
 }
 

@@ -1,4 +1,4 @@
-//! Load tests, the kill loop and the race, run against the real program in a test bed of its own; and its weight.
+//! Load tests, the kill loop and the race, run against the real program in a test bed of its own; its weight; its site.
 //!
 //! ```text
 //! cargo xtask load TIER ─▶ programs (built) ─▶ testbed (a state directory, agents, a clean environment)
@@ -8,11 +8,13 @@
 //! cargo xtask kills      ─▶ the same, with SIGKILL at seeded moments ─▶ what was lost, duplicated or left behind
 //! cargo xtask race       ─▶ this program and its peers from package registries ─▶ docs/reports/performance.md
 //! cargo xtask weight     ─▶ lines, files and public items of each crate ─▶ docs/reports/benchmarks.md
+//! mdBook ─▶ cargo xtask book-pages ─▶ pages with the links of the site
 //! ```
 //!
 //! Every figure is read afterwards from the registry, the tasks' files or `/proc`, never from the program's own claims.
 //! Every loop is bounded in count and in time. A test bed always kills every process that carries its home directory.
 
+mod book_pages;
 mod cli;
 mod clock;
 mod deadline;
