@@ -25,6 +25,9 @@ mod cli_envelope;
 #[expect(dead_code, reason = "the rows need only a part of the client")]
 mod client;
 mod exec_events;
+#[path = "../mcp/http_client.rs"]
+#[expect(dead_code, reason = "the types need only a part of the client")]
+mod http_client;
 mod idle_dialect;
 #[path = "../store_faults/old_tasks.rs"]
 #[expect(dead_code, reason = "the rows need only a part of it")]
@@ -35,6 +38,7 @@ mod row;
 mod standard_envelope;
 mod tool_envelope;
 mod transcripts;
+mod typescript;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

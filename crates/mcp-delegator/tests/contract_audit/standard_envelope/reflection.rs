@@ -326,7 +326,7 @@ pub(crate) const SECTIONS: &[Section] = &[Section {
         differs(
             88,
             "A deprecated option works, with the warning W_DEPRECATION_001 that names its replacement",
-            "A former name that still works would never be replaced; no input is deprecated yet",
+            "The warning is not built: no input is deprecated, and a former name that still works would never be replaced",
             "Each former name is refused, and the suggestion names the command: with exit code 13 and a redirect, or with 2 \
              if the command deletes something; no schema declares a deprecated input",
             || {
