@@ -66,20 +66,28 @@ dialog.addEventListener("close", () => document.body.append(toastBox));
 /** @param {unknown} error */
 const failed = (error) => toast(error instanceof Error ? error.message : String(error), true);
 
+/** @param {number} count @param {string} word */
+const plural = (count, word) => `${count} ${word}${count === 1 ? "" : "s"}`;
+
+const MAX_NAMED = 10;
+
+/** The first of many texts. @param {string[]} texts */
+function nameList(texts) {
+  const named = texts.slice(0, MAX_NAMED).map((text) => element("li", {}, text));
+  const rest = texts.length - named.length;
+  return element("ul", {}, ...named, ...(rest > 0 ? [element("li", {}, `and ${rest} more`)] : []));
+}
+
 /**
  * Asks a question; the promise is whether it was confirmed.
- * @param {string} question
- * @param {string} [detail]
+ * @param {{question: string, verb: string, no?: string, details?: Element[]}} question
  * @returns {Promise<boolean>}
  */
-function confirmed(question, detail) {
-  const yes = element("button", { type: "button", class: "careful" }, "Yes");
-  const no = element("button", { type: "button", autofocus: "" }, "No");
-  dialog.replaceChildren(
-    element("h2", { id: "dialog-title" }, question),
-    ...(detail ? [element("p", {}, detail)] : []),
-    element("div", { class: "actions" }, no, yes),
-  );
+function confirmed({ question, verb, no: otherwise = "No", details = [] }) {
+  const yes = element("button", { type: "button", class: "careful" }, verb);
+  const no = element("button", { type: "button", autofocus: "" }, otherwise);
+  const title = element("h2", { id: "dialog-title" }, question);
+  dialog.replaceChildren(title, ...details, element("div", { class: "actions" }, no, yes));
   dialog.showModal();
   return new Promise((resolve) => {
     let answer = false;
@@ -133,7 +141,7 @@ async function act(path, input) {
   const problem = await problemOf(response);
   const consent = problem.problems?.[0]?.field ?? (path.endsWith("/apply") ? "force" : "");
   if (response.status === 428 && consent && !(consent in input)) {
-    if (!(await confirmed("Go on?", problem.detail))) return null;
+    if (!(await confirmed({ question: "Go on?", verb: "Go on", details: [element("p", {}, problem.detail)] }))) return null;
     return act(path, { ...input, [consent]: true });
   }
   const further = problem.problems?.map(({ field, problem }) => `${field} ${problem}`) ?? [];
@@ -334,7 +342,7 @@ function showConnection(isConnected, problem = "") {
 // --- One stream for all tabs of the browser: the tab that holds the lock reads it and passes on what it says
 
 const channel = new BroadcastChannel("mcp-delegator");
-/** @typedef {{changed?: string[], isConnected?: boolean, problem?: string, question?: boolean}} News */
+/** @typedef {{changed?: string[], isConnected?: boolean, problem?: string, question?: boolean, hasEnded?: boolean}} News */
 
 /** @type {News} */
 let lastStatus = { isConnected: false };
@@ -356,7 +364,8 @@ function publish(news) {
 }
 
 channel.onmessage = (/** @type {MessageEvent} */ { data }) => {
-  if (data.question && isLeader) channel.postMessage(lastStatus);
+  if (data.hasEnded) leave();
+  else if (data.question && isLeader) channel.postMessage(lastStatus);
   else onNews(data);
 };
 
@@ -454,34 +463,99 @@ function short(seconds) {
 
 // --- What the browser remembers
 
+/** Keys of what a person has written or marked; the others are preferences. */
+const OF_TASKS = /^(comments|draft|viewed):/;
+const MAX_AGE_DAYS = 90;
+
+const today = () => Math.floor(Date.now() / 86_400_000);
+
+/** What the storage does not take because it is full or forbidden; empty: it was removed. @type {Map<string, string>} */
+const unsaved = new Map();
+let isLossAnnounced = false;
+
 /** @param {string} key @param {string | null} value */
 function store(key, value) {
+  unsaved.delete(key);
   try {
     if (value === null || value === "") localStorage.removeItem(key);
-    else localStorage.setItem(key, value);
+    else localStorage.setItem(key, `${today()} ${value}`);
   } catch {
-    // Storage is full or forbidden: drafts last as long as the page.
+    unsaved.set(key, value ?? "");
+    if (!isLossAnnounced) toast("The browser does not store drafts: they last only as long as this page.", true);
+    isLossAnnounced = true;
   }
 }
 
 /** @param {string} key */
 function stored(key) {
+  const own = unsaved.get(key);
+  if (own !== undefined) return own || null;
   try {
-    return localStorage.getItem(key);
+    const text = localStorage.getItem(key);
+    return text && text.slice(text.indexOf(" ") + 1);
   } catch {
     return null;
   }
 }
 
+function storedKeys() {
+  try {
+    return [...new Set([...Object.keys(localStorage), ...unsaved.keys()])];
+  } catch {
+    return [...unsaved.keys()];
+  }
+}
+
+/** Removes what was last written before this day. @param {number} day */
+function removeOlder(day) {
+  for (const key of storedKeys().filter((key) => OF_TASKS.test(key))) {
+    if (Number.parseInt(localStorage.getItem(key) ?? "0") < day) store(key, null);
+  }
+}
+
+/** @typedef {HTMLInputElement | HTMLSelectElement | HTMLTextAreaElement} Field */
+
+/** @param {ParentNode} [within] @returns {Field[]} */
+const draftFields = (within) => /** @type {Field[]} */ (findAll("[data-draft]", within));
+
+/** @param {Field} field */
+const draftKey = (field) => `draft:${field.dataset.draft}`;
+
+/** @param {Field} field */
+const isCheckbox = (field) => field instanceof HTMLInputElement && field.type === "checkbox";
+
+/** @param {Field} field */
+const valueOf = (field) => (isCheckbox(field) && !(/** @type {HTMLInputElement} */ (field).checked) ? "" : field.value);
+
+/** @param {Field} field @param {string} value */
+function setValue(field, value) {
+  if (isCheckbox(field)) /** @type {HTMLInputElement} */ (field).checked = value !== "";
+  else if (!(field instanceof HTMLSelectElement) || [...field.options].some((option) => option.value === value)) field.value = value;
+}
+
 function restoreDrafts() {
-  for (const area of findAll("textarea[data-draft]")) {
-    const box = /** @type {HTMLTextAreaElement} */ (area);
-    if (box.value === "" && document.activeElement !== box) box.value = stored(`draft:${box.dataset.draft}`) ?? "";
+  for (const field of draftFields()) {
+    const draft = stored(draftKey(field));
+    // Values in the address are newer than a draft.
+    const isGiven = !(field instanceof HTMLTextAreaElement) && location.search !== "";
+    if (draft !== null && document.activeElement !== field && !isGiven) setValue(field, draft);
   }
 }
 
 document.addEventListener("input", ({ target }) => {
-  if (target instanceof HTMLTextAreaElement && target.dataset.draft) store(`draft:${target.dataset.draft}`, target.value);
+  const field = /** @type {Field} */ (target);
+  if (field instanceof HTMLElement && field.dataset.draft) store(draftKey(field), valueOf(field));
+});
+
+/** What another tab has sent or written is here, too, except where the user writes. */
+window.addEventListener("storage", ({ key }) => {
+  if (key === commentsKey(reviewedTask())) {
+    for (const box of findAll("#diff .comment")) if (!box.contains(document.activeElement)) box.remove();
+  }
+  for (const field of draftFields()) {
+    if (draftKey(field) === key && field !== document.activeElement) setValue(field, stored(key) ?? "");
+  }
+  if (key?.startsWith("comments:")) showComments();
 });
 
 // --- Forms
@@ -500,6 +574,8 @@ function inputOf(form, submitter) {
     if (value === "") continue;
     input[name] = kind === "number" ? Number(value) : kind === "flag" ? true : value;
   }
+  // A question has one answer.
+  if (submitter?.getAttribute("name") === "option") delete input.text;
   return input;
 }
 
@@ -510,34 +586,69 @@ function pageOf(data) {
   return data?.task_id ? `/ui/tasks/${data.task_id}` : null;
 }
 
+/** No text of a task remains in the browser, in no tab. */
+function leave() {
+  removeOlder(Infinity);
+  location.replace("/");
+}
+
+/** Says how an action ended, on the page that comes next if there is one. @param {Envelope} envelope @param {string | null} page */
+function report({ data, warnings = [] }, page) {
+  const warning = warnings.join(" ");
+  if (page === null) return toast(warning || (typeof data?.summary === "string" ? data.summary : "Done."));
+  try {
+    sessionStorage.setItem("report", warning);
+  } catch {
+    // Forbidden: the page of the task shows its warnings, too.
+  }
+  location.assign(page);
+}
+
+function showReport() {
+  try {
+    toast(sessionStorage.getItem("report") ?? "");
+    sessionStorage.removeItem("report");
+  } catch {
+    // Forbidden: nothing was stored either.
+  }
+}
+
+/** Clears what was sent; what was written meanwhile stays. @param {Field[]} fields @param {string[]} sent */
+function forgetDrafts(fields, sent) {
+  for (const [at, field] of fields.entries()) {
+    if (valueOf(field) !== sent[at]) continue;
+    if (field instanceof HTMLTextAreaElement) field.value = "";
+    store(draftKey(field), null);
+  }
+}
+
 /** @param {HTMLFormElement} form @param {HTMLElement | null} submitter */
 async function submit(form, submitter) {
   const { action = "", confirm: question, review, done, task = "" } = form.dataset;
   const input = inputOf(form, submitter);
-  const areas = findAll("textarea[data-draft]", form).map((area) => /** @type {HTMLTextAreaElement} */ (area));
-  const sent = areas.map((area) => area.value);
+  const fields = draftFields(form);
+  const sent = fields.map(valueOf);
+  if (review !== undefined) showComments();
   const sentComments = comments(task);
   if (review !== undefined) {
     input[review] = reviewText(task, String(input[review] ?? ""));
     if (input[review] === "") return toast("There is no comment yet.", true);
   }
-  if (question && !(await confirmed(question))) return;
+  if (question && !(await confirmed({ question, verb: question.split("?")[0] ?? "" }))) return;
   form.toggleAttribute("data-of-user-busy", true);
   try {
     const envelope = await act(action, input);
     if (envelope === null) return;
-    // What was written meanwhile stays.
-    for (const [at, area] of areas.entries()) {
-      if (area.value !== sent[at]) continue;
-      area.value = "";
-      store(`draft:${area.dataset.draft}`, null);
+    if (action === "/api/v1/session/end") {
+      channel.postMessage({ hasEnded: true });
+      return leave();
     }
+    forgetDrafts(fields, sent);
     if (review !== undefined) forgetComments(task, sentComments);
     if (done === "reload" && dialog.open) dialog.close();
     const page = form.hasAttribute("data-open") ? pageOf(envelope.data) : null;
-    if (page) location.assign(page);
-    else void refresh();
-    toast(envelope.warnings?.[0] ?? "Done.");
+    if (page === null) void refresh();
+    report(envelope, page);
   } catch (error) {
     failed(error);
   } finally {
@@ -584,11 +695,17 @@ function chooseAll(isChosen) {
   showChosen();
 }
 
+/** @param {string} action @param {HTMLInputElement[]} boxes */
+function isActionConfirmed(action, boxes) {
+  const verb = `${action === "cancel" ? "Cancel" : "Discard the changes of"} ${plural(boxes.length, "task")}`;
+  const titles = boxes.map((box) => box.closest("li.task")?.querySelector("a.title")?.textContent ?? box.value);
+  return confirmed({ question: `${verb}?`, verb, no: "Keep", details: [nameList(titles)] });
+}
+
 /** @param {string} action */
 async function actOnEach(action) {
   const boxes = chosenBoxes();
-  const question = `${action === "read" ? "Mark" : action === "cancel" ? "Cancel" : "Discard the changes of"} ${boxes.length} tasks?`;
-  if (action !== "read" && !(await confirmed(question))) return;
+  if (action !== "read" && !(await isActionConfirmed(action, boxes))) return;
   const input = action === "discard" ? { confirm_destructive: true } : {};
   /** @type {string[]} */
   const problems = [];
@@ -651,10 +768,10 @@ document.addEventListener("click", (event) => {
 /** Another comparison has other lines. @param {string} task */
 const commentsKey = (task) => `comments:${task}:${new URLSearchParams(location.search).get("against") ?? ""}`;
 
-/** @param {string} task @returns {Comment[]} */
-function comments(task) {
+/** @param {string} task @param {string} [key] @returns {Comment[]} */
+function comments(task, key = commentsKey(task)) {
   try {
-    return JSON.parse(stored(commentsKey(task)) ?? "[]");
+    return JSON.parse(stored(key) ?? "[]");
   } catch {
     return [];
   }
@@ -734,36 +851,70 @@ function setComment(comment, text) {
   storeComments(task, text.trim() === "" ? others : [...others, { ...comment, text }]);
 }
 
+/** The place of each box, which changes with its line. @type {WeakMap<Element, Comment>} */
+const placeOfBox = new WeakMap();
+
+/** @param {HTMLElement} box @param {Comment} comment */
+function setPlace(box, comment) {
+  placeOfBox.set(box, comment);
+  box.dataset.place = placeName(comment);
+  find("textarea", box)?.setAttribute("aria-label", `Comment on line ${comment.line} of ${comment.path}`);
+}
+
 /** @param {Comment} comment */
 function commentBox(comment) {
-  const label = `Comment on line ${comment.line} of ${comment.path}`;
-  const text = /** @type {HTMLTextAreaElement} */ (element("textarea", { rows: "3", "aria-label": label }));
+  const text = /** @type {HTMLTextAreaElement} */ (element("textarea", { rows: "3" }));
   text.value = comment.text;
   const remove = element("button", { type: "button", class: "quiet" }, "Remove");
-  const box = element("div", { class: "comment", "data-own": "", "data-place": placeName(comment) }, text, remove);
-  const leave = () => {
-    const line = lineOf(comment);
+  const box = element("div", { class: "comment", "data-own": "" }, text, remove);
+  setPlace(box, comment);
+  const place = () => placeOfBox.get(box) ?? comment;
+  const focusLine = () => {
+    const line = lineOf(place());
     if (line) line.tabIndex = -1;
     line?.focus();
   };
   text.oninput = () => {
-    setComment(comment, text.value);
+    setComment(place(), text.value);
     countComments();
   };
   text.onkeydown = (event) => {
-    if (event.key === "Escape") leave();
+    if (event.key === "Escape") focusLine();
   };
   remove.onclick = () => {
-    setComment(comment, "");
+    setComment(place(), "");
     box.remove();
     countComments();
-    leave();
+    focusLine();
   };
   return box;
 }
 
+/** Stores where the lines of comments are now. Two comments that come to one line become one. */
+function moveComments() {
+  const task = reviewedTask();
+  const before = comments(task).map((comment) => ({ comment, box: boxOf(placeName(comment)) }));
+  /** @type {Map<string, Comment>} */
+  const after = new Map();
+  for (const { comment, box } of before) {
+    const line = lineOf(comment);
+    const moved = line ? { ...placeOf(line), text: comment.text } : comment;
+    const name = placeName(moved);
+    const other = after.get(name);
+    if (other) moved.text = `${other.text}\n${moved.text}`;
+    after.set(name, moved);
+    if (other) box?.remove();
+    else if (box && name !== box.dataset.place) setPlace(box, moved);
+    const text = /** @type {HTMLTextAreaElement | null} */ (other ? find("textarea", boxOf(name)) : null);
+    if (text) text.value = moved.text;
+  }
+  const all = [...after.values()];
+  if (JSON.stringify(all) !== JSON.stringify(before.map(({ comment }) => comment))) storeComments(task, all);
+}
+
 /** Puts each comment below its line; what has no line any more is listed in the review. */
 function showComments() {
+  moveComments();
   /** @type {Comment[]} */
   const lost = [];
   for (const comment of comments(reviewedTask())) {
@@ -805,7 +956,30 @@ function countComments() {
   const count = comments(reviewedTask()).length;
   if (!text) return;
   text.dataset.ofUserHint ??= text.textContent ?? "";
-  text.textContent = count > 0 ? `${count} ${count === 1 ? "comment" : "comments"} on lines.` : text.dataset.ofUserHint;
+  text.textContent = count > 0 ? `${plural(count, "comment")} on lines.` : text.dataset.ofUserHint;
+  showOtherViews();
+}
+
+/** Comments on other comparisons are sent from there; links lead to them. */
+function showOtherViews() {
+  const task = reviewedTask();
+  const links = storedKeys()
+    .filter((key) => key.startsWith(`comments:${task}:`) && key !== commentsKey(task))
+    .map((key) => viewLink(key.slice(`comments:${task}:`.length), comments(task, key).length));
+  const found = find("#review .others");
+  const box = links.length > 0 ? element("p", { class: "note others", "data-own": "" }, ...links) : null;
+  if (found?.isEqualNode(box)) return;
+  found?.remove();
+  if (box) find("#review > button")?.after(box);
+}
+
+/** @param {string} against @param {number} count */
+function viewLink(against, count) {
+  const query = new URLSearchParams(location.search);
+  if (against === "") query.delete("against");
+  else query.set("against", against);
+  const name = against === "" ? "All changes" : against === "review" ? "Only since the review" : `the comparison with ${against}`;
+  return element("a", { href: `${location.pathname}?${query}` }, `${plural(count, "more comment")} in ${name}`);
 }
 
 /** All comments as one message: place, quoted line, text. @param {string} task @param {string} general */
@@ -827,7 +1001,7 @@ function setWrap(isWrapped) {
 }
 
 /** @param {HTMLElement} file */
-const viewedKey = (file) => `viewed:${reviewedTask()}:${file.dataset.path}`;
+const viewedKey = (file) => `viewed:${find("#diff")?.dataset.owner ?? reviewedTask()}:${file.dataset.path}`;
 
 /** The part of a file that opens. @param {HTMLElement} file */
 const partOf = (file) => /** @type {HTMLDetailsElement} */ (find("details", file));
@@ -985,7 +1159,9 @@ document.addEventListener("keydown", (event) => {
 // --- Start
 
 for (const button of findAll("[data-dialog]")) button.hidden = false;
+removeOlder(today() - MAX_AGE_DAYS);
 onChanged();
+showReport();
 if (main.dataset.live) void refresh();
 follow();
 setInterval(tellTimes, 10_000);
