@@ -62,6 +62,8 @@ function toast(text, hasFailed = false) {
 }
 
 dialog.addEventListener("close", () => document.body.append(toastBox));
+toastBox.addEventListener("click", () => toast(""));
+document.addEventListener("keydown", ({ key }) => key === "Escape" && toast(""));
 
 /** @param {unknown} error */
 const failed = (error) => toast(error instanceof Error ? error.message : String(error), true);
@@ -103,11 +105,30 @@ const SIGNED_OUT = "Signed out. Run mcp-delegator dashboard for a new link.";
 /** A connection that is gone may never answer. */
 const PATIENCE_MS = 60_000;
 
+/** The server could not be reached, or has not answered in time. */
+class NoAnswer extends Error {}
+
+/**
+ * A request whose errors are in our words.
+ * @param {string} path
+ * @param {RequestInit} [options]
+ */
+async function request(path, options = {}) {
+  try {
+    return await fetch(path, { ...options, signal: AbortSignal.timeout(PATIENCE_MS) });
+  } catch (error) {
+    const isLate = error instanceof DOMException && error.name === "TimeoutError";
+    const cause = isLate ? "The server has not answered within 60 seconds." : "The server cannot be reached: it does not run, or there is no network.";
+    const advice = options.method === "POST" ? "The action may have happened: look at the task before you repeat it." : "Try again later.";
+    throw new NoAnswer(`${cause} ${advice}`);
+  }
+}
+
 /** @type {Promise<string | null> | null} */
 let csrfToken = null;
 
 function token() {
-  csrfToken ??= fetch("/api/v1/session").then(async (response) => {
+  csrfToken ??= request("/api/v1/session").then(async (response) => {
     if (!response.ok) throw new Error(SIGNED_OUT);
     return /** @type {Envelope} */ (await response.json()).data.csrf_token;
   });
@@ -117,11 +138,8 @@ function token() {
 
 /** @param {string} path @param {Record<string, unknown>} input */
 async function post(path, input) {
-  return fetch(path, {
-    method: "POST",
-    headers: { "Content-Type": "application/json", "X-CSRF-Token": (await token()) ?? "" },
-    body: JSON.stringify(input),
-  });
+  const headers = { "Content-Type": "application/json", "X-CSRF-Token": (await token()) ?? "" };
+  return request(path, { method: "POST", headers, body: JSON.stringify(input) });
 }
 
 /**
@@ -169,8 +187,7 @@ async function problemOf(response) {
  * @returns {Promise<HTMLElement>}
  */
 async function fragment(path) {
-  const signal = AbortSignal.timeout(PATIENCE_MS);
-  const response = await fetch(path, { headers: { "X-Fragment": "main" }, cache: "no-store", signal });
+  const response = await request(path, { headers: { "X-Fragment": "main" }, cache: "no-store" });
   if (!response.ok) throw new Error((await problemOf(response)).detail);
   const parsed = new DOMParser().parseFromString(await response.text(), "text/html");
   const given = find("main", parsed);
@@ -223,7 +240,40 @@ function changeAttributes(old, given, ofUser = []) {
   }
 }
 
-/** Makes `old` what `given` is, and keeps focus, selection, scrolling and drafts. @param {Element} old @param {Element} given */
+/** The rows of tasks before the change, which may go to another section. @type {Map<string, Element>} */
+const rows = new Map();
+
+/** The row of a task as the page has it. @param {Element} given */
+function rowLike(given) {
+  const key = given.matches("li.task") ? keyOf(given) : null;
+  const row = key === null ? undefined : rows.get(key);
+  if (key !== null) rows.delete(key);
+  return row;
+}
+
+/** What is new, with the rows that the page has. @param {Node} given */
+function newNode(given) {
+  const made = document.importNode(given, true);
+  for (const row of made instanceof Element ? findAll("li.task", made) : []) {
+    const known = rowLike(row);
+    if (!known) continue;
+    change(known, row);
+    row.replaceWith(known);
+  }
+  return made;
+}
+
+/** Changes the page. An element that goes to another place loses the focus, and gets it back. @param {HTMLElement} given */
+function changeMain(given) {
+  const active = document.activeElement;
+  for (const row of findAll("li.task", main)) rows.set(keyOf(row) ?? "", row);
+  change(main, given);
+  rows.clear();
+  const isLost = document.activeElement === document.body && active?.isConnected;
+  if (isLost && active instanceof HTMLElement) active.focus({ preventScroll: true });
+}
+
+/** Makes `old` what `given` is, and keeps selection, scrolling and drafts. @param {Element} old @param {Element} given */
 function change(old, given) {
   if (old.isEqualNode(given) || isInUse(old, given)) return;
   changeAttributes(old, given);
@@ -244,7 +294,7 @@ function change(old, given) {
   };
   for (const node of [...given.childNodes]) {
     const key = node instanceof Element ? keyOf(node) : null;
-    const match = key !== null ? known.get(key) : undefined;
+    const match = key !== null && node instanceof Element ? (known.get(key) ?? rowLike(node)) : undefined;
     const here = next();
     if (match && node instanceof Element && match.nodeName === node.nodeName) {
       known.delete(/** @type {string} */ (key));
@@ -256,7 +306,7 @@ function change(old, given) {
       if (here instanceof Element && node instanceof Element) change(here, node);
       else if (here.nodeValue !== node.nodeValue) here.nodeValue = node.nodeValue;
     } else {
-      old.insertBefore(document.importNode(node, true), here);
+      old.insertBefore(newNode(node), here);
     }
   }
   while (next()) {
@@ -272,8 +322,11 @@ const SHORTEST_PAUSE_MS = 400;
 /** Of a list in a hidden tab, whose title says how many tasks wait. */
 const HIDDEN_PAUSE_MS = 15_000;
 const LONGEST_PAUSE_MS = 30_000;
+/** Of a page that nothing in the stream tells about. */
+const POLL_MS = 10_000;
 let isRefreshing = false;
 let isStale = false;
+let wake = () => {};
 
 /** A hidden page of a task is not requested: its result would count as read. */
 const mayRefresh = () => !document.hidden || main.dataset.live === "all";
@@ -292,23 +345,43 @@ async function refresh() {
     isStale ||= !isDone;
     const took = performance.now() - begin;
     const pause = failures > 0 ? 1000 * 2 ** failures : document.hidden ? HIDDEN_PAUSE_MS : 4 * took;
-    await new Promise((resolve) => setTimeout(resolve, Math.min(Math.max(SHORTEST_PAUSE_MS, pause), LONGEST_PAUSE_MS)));
+    await rest(Math.min(Math.max(SHORTEST_PAUSE_MS, pause), LONGEST_PAUSE_MS));
   }
   isRefreshing = false;
+}
+
+/** A pause that `wake` ends. @param {number} pause */
+function rest(pause) {
+  return new Promise((resolve) => {
+    wake = () => resolve(undefined);
+    setTimeout(wake, pause);
+  });
+}
+
+/** Without the rest of a pause: the page came to the front, or the connection came back. */
+function refreshNow() {
+  wake();
+  void refresh();
 }
 
 /** Whether it could be replaced. */
 async function replaceMain() {
   try {
     const given = await fragment(location.pathname + location.search);
-    change(main, given);
+    changeMain(given);
     onChanged();
-    showConnection(lastStatus.isConnected ?? false, lastStatus.problem);
-    return true;
+    refreshProblem = null;
   } catch (error) {
-    showConnection(false, error instanceof Error && error.name === "Error" ? error.message : "");
-    return false;
+    const isKnown = error instanceof Error && error.name === "Error" && !(error instanceof NoAnswer);
+    refreshProblem = isKnown ? error.message : "";
   }
+  showConnection();
+  return refreshProblem === null;
+}
+
+/** What scrolls can be scrolled by keys. */
+function prepareScrolling() {
+  for (const box of findAll(".wide")) if (box.scrollWidth > box.clientWidth) box.tabIndex = 0;
 }
 
 /** After each change of the page. */
@@ -318,23 +391,38 @@ function onChanged() {
   restoreDrafts();
   showChosen();
   prepareDiff();
+  prepareScrolling();
 }
 
 /** @param {string[]} ids of tasks; none: everything may have changed */
 function onTasksChanged(ids) {
   const live = main.dataset.live ?? "";
   const isShown = live === "all" || (live !== "" && live.split(" ").some((id) => ids.includes(id)));
-  if (live !== "" && (ids.length === 0 || isShown)) void refresh();
+  if (live === "") return;
+  if (ids.length === 0) refreshNow();
+  else if (isShown) void refresh();
 }
 
 document.addEventListener("visibilitychange", () => {
-  if (!document.hidden && isStale) void refresh();
+  if (document.hidden) return;
+  wake();
+  if (isStale) void refresh();
 });
 
-/** @param {boolean} isConnected @param {string} [problem] */
-function showConnection(isConnected, problem = "") {
+// A page that comes back from the cache of the browser is as old as its visit.
+window.addEventListener("pageshow", (event) => {
+  if (event.persisted) refreshNow();
+});
+
+/** Why the page could not be requested again, if that is known; null: it could. @type {string | null} */
+let refreshProblem = null;
+
+/** A page that never changes has no sign as long as nothing is wrong. */
+function showConnection() {
   const box = byId("connection");
-  const text = isConnected ? "Live" : problem || "Not connected. Trying again …";
+  const isConnected = lastStatus.isConnected === true && refreshProblem === null;
+  const problem = lastStatus.problem || refreshProblem || "Not connected. Trying again …";
+  const text = isConnected ? (main.dataset.live ? "Live" : "") : problem;
   if (box.textContent !== text) box.textContent = text;
   box.classList.toggle("failed", !isConnected);
 }
@@ -346,13 +434,15 @@ const channel = new BroadcastChannel("mcp-delegator");
 
 /** @type {News} */
 let lastStatus = { isConnected: false };
+let lastNews = Date.now();
 let isLeader = false;
 
 /** @param {News} news */
 function onNews(news) {
+  lastNews = Date.now();
   if (news.isConnected !== undefined) {
     lastStatus = news;
-    showConnection(news.isConnected, news.problem);
+    showConnection();
   }
   if (news.changed) onTasksChanged(news.changed);
 }
@@ -386,17 +476,19 @@ function changed(id) {
 /** The server sends something at least every 15 s. */
 const SILENCE_MS = 40_000;
 
-/** Resolves when the stream cannot be continued. */
-function readStream() {
+/** Resolves when the stream cannot be continued: whether it was open. @param {AbortSignal} stolen @returns {Promise<boolean>} */
+function readStream(stolen) {
   return new Promise((resolve) => {
     const stream = new EventSource("/api/v1/stream");
     let lastEvent = Date.now();
+    let wasOpen = false;
     const end = () => {
       clearInterval(watch);
       stream.close();
-      publish({ isConnected: false });
-      resolve(undefined);
+      if (!stolen.aborted) publish({ isConnected: false });
+      resolve(wasOpen);
     };
+    stolen.addEventListener("abort", end, { once: true });
     // A connection can be dead without an error: a sleeping device, a broken tunnel.
     const watch = setInterval(() => Date.now() - lastEvent > SILENCE_MS && end(), 5_000);
     const on = (/** @type {string} */ name, /** @type {(data: any) => void} */ act) =>
@@ -404,7 +496,8 @@ function readStream() {
         lastEvent = Date.now();
         act(data);
       });
-    on("ping", () => {});
+    // Other tabs take over when they hear nothing.
+    on("ping", () => publish({ isConnected: true }));
     on("snapshot", () => publish({ isConnected: true, changed: [] }));
     on("change", (data) => {
       const change = JSON.parse(data);
@@ -413,6 +506,7 @@ function readStream() {
       else publish({ changed: [] });
     });
     stream.onopen = () => {
+      wasOpen = true;
       lastEvent = Date.now();
       publish({ isConnected: true });
     };
@@ -424,22 +518,45 @@ function readStream() {
   });
 }
 
-async function lead() {
+/** @param {AbortSignal} stolen */
+async function lead(stolen) {
   isLeader = true;
-  for (let pause = 1000; ; pause = Math.min(2 * pause, 15_000)) {
-    await readStream();
-    const response = await fetch("/api/v1/session").catch(() => null);
-    if (response?.status === 401) {
-      publish({ isConnected: false, problem: SIGNED_OUT });
-    }
+  let pause = 1000;
+  while (!stolen.aborted) {
+    const wasOpen = await readStream(stolen);
+    pause = wasOpen ? 1000 : Math.min(2 * pause, 15_000);
+    const response = await request("/api/v1/session").catch(() => null);
+    if (response?.status === 401 && !stolen.aborted) publish({ isConnected: false, problem: SIGNED_OUT });
     await new Promise((resolve) => setTimeout(resolve, pause));
   }
 }
 
-function follow() {
-  void navigator.locks?.request("mcp-delegator-stream", lead);
-  if (!navigator.locks) void lead();
-  channel.postMessage({ question: true });
+/** The request for the lock that was made last. */
+let lockRequest = new AbortController();
+
+/** Waits for the lock, or takes it from a tab that is suspended. @param {boolean} [isStealing] */
+async function follow(isStealing = false) {
+  lockRequest.abort();
+  const own = (lockRequest = new AbortController());
+  const stolen = new AbortController();
+  if (!navigator.locks) return lead(stolen.signal);
+  try {
+    const options = isStealing ? { steal: true } : { signal: own.signal };
+    await navigator.locks.request("mcp-delegator-stream", options, () => lead(stolen.signal));
+  } catch {
+    // Its lock was taken, unless it waited for it and takes it now itself.
+    if (own !== lockRequest) return;
+    isLeader = false;
+    stolen.abort();
+    void follow();
+  }
+}
+
+/** The tab that reads the stream says something at each event of the server, unless it is suspended. */
+function watchLeader() {
+  if (isLeader || document.hidden || Date.now() - lastNews < SILENCE_MS) return;
+  lastNews = Date.now();
+  void follow(true);
 }
 
 // --- Times
@@ -509,7 +626,8 @@ function storedKeys() {
 /** Removes what was last written before this day. @param {number} day */
 function removeOlder(day) {
   for (const key of storedKeys().filter((key) => OF_TASKS.test(key))) {
-    if (Number.parseInt(localStorage.getItem(key) ?? "0") < day) store(key, null);
+    const isNewer = !unsaved.has(key) && Number.parseInt(localStorage.getItem(key) ?? "") >= day;
+    if (!isNewer) store(key, null);
   }
 }
 
@@ -547,13 +665,16 @@ document.addEventListener("input", ({ target }) => {
   if (field instanceof HTMLElement && field.dataset.draft) store(draftKey(field), valueOf(field));
 });
 
+/** @param {Element} box */
+const isWrittenIn = (box) => document.hasFocus() && box.contains(document.activeElement);
+
 /** What another tab has sent or written is here, too, except where the user writes. */
 window.addEventListener("storage", ({ key }) => {
   if (key === commentsKey(reviewedTask())) {
-    for (const box of findAll("#diff .comment")) if (!box.contains(document.activeElement)) box.remove();
+    for (const box of findAll("#diff .comment")) if (!isWrittenIn(box)) box.remove();
   }
   for (const field of draftFields()) {
-    if (draftKey(field) === key && field !== document.activeElement) setValue(field, stored(key) ?? "");
+    if (draftKey(field) === key && !isWrittenIn(field)) setValue(field, stored(key) ?? "");
   }
   if (key?.startsWith("comments:")) showComments();
 });
@@ -726,13 +847,22 @@ async function actOnEach(action) {
 
 // --- Clicks
 
-/** @param {string} path */
-async function showCheck(path) {
+/** @param {string} path @param {string} title */
+async function showCheck(path, title) {
+  const wait = element("p", { role: "status" }, "Checking …");
+  const close = element("button", { type: "button", "data-close": "", autofocus: "" }, "Do nothing");
+  dialog.replaceChildren(element("h2", { id: "dialog-title" }, title), wait, close);
+  dialog.showModal();
+  // It may have been closed meanwhile.
+  const isWanted = () => dialog.open && wait.isConnected;
   try {
     const given = await fragment(path);
+    if (!isWanted()) return;
     dialog.replaceChildren(...given.childNodes);
-    dialog.showModal();
+    find("[autofocus]", dialog)?.focus();
   } catch (error) {
+    if (!isWanted()) return;
+    dialog.close();
     failed(error);
   }
 }
@@ -742,6 +872,8 @@ document.addEventListener("click", (event) => {
   const button = /** @type {HTMLElement | null} */ (
     target?.closest("[data-copy],[data-check],[data-each],[data-choose],[data-dialog],[data-wrap],[data-close],[data-comment]")
   );
+  // The same link again is no change of the address.
+  openFile(target?.closest("a[href^='#f-']")?.getAttribute("href") ?? "");
   if (!button) {
     const number = target?.closest("#diff[data-commentable] .n");
     const line = /** @type {HTMLElement | null} */ (number?.closest(".l"));
@@ -752,11 +884,11 @@ document.addEventListener("click", (event) => {
   if (copy !== undefined) {
     const copied = navigator.clipboard ? navigator.clipboard.writeText(copy) : Promise.reject();
     copied.then(() => toast("Copied."), () => toast(`The browser does not permit copying: ${copy}`, true));
-  } else if (check !== undefined) void showCheck(check);
+  } else if (check !== undefined) void showCheck(check, (button.textContent ?? "").replace(" …", ""));
   else if (each !== undefined) void actOnEach(each);
   else if (choose !== undefined) chooseAll(choose === "all");
   else if (button.dataset.dialog === "keys") showKeys();
-  else if (button.hasAttribute("data-wrap")) setWrap(stored("wrap") !== "true");
+  else if (button.hasAttribute("data-wrap")) toggleWrap();
   else if (button.hasAttribute("data-close") && dialog.open) {
     event.preventDefault();
     dialog.close();
@@ -993,11 +1125,17 @@ function reviewText(task, general) {
   return [general.trim(), ...parts].filter((part) => part !== "").join("\n\n");
 }
 
-/** @param {boolean} isWrapped */
-function setWrap(isWrapped) {
-  store("wrap", isWrapped ? "true" : null);
-  find("#diff")?.classList.toggle("wrapped", isWrapped);
-  find("[data-wrap]")?.setAttribute("aria-pressed", String(isWrapped));
+/** On a phone, lines are wrapped unless the user chose otherwise. */
+const isWrapped = () => (stored("wrap") ?? String(matchMedia("(max-width: 40rem)").matches)) === "true";
+
+function showWrap() {
+  find("#diff")?.classList.toggle("wrapped", isWrapped());
+  find("[data-wrap]")?.setAttribute("aria-pressed", String(isWrapped()));
+}
+
+function toggleWrap() {
+  store("wrap", String(!isWrapped()));
+  showWrap();
 }
 
 /** @param {HTMLElement} file */
@@ -1034,9 +1172,17 @@ async function loadLines(part) {
   }
 }
 
+/** Opens the file that a link of the list leads to. @param {string} hash */
+function openFile(hash) {
+  const file = document.getElementById(hash.slice(1));
+  if (file?.classList.contains("file")) partOf(file).open = true;
+}
+
+window.addEventListener("hashchange", () => openFile(location.hash));
+
 function prepareDiff() {
   if (!find("#diff")) return;
-  setWrap(stored("wrap") === "true");
+  showWrap();
   for (const file of findAll("#diff .file")) {
     const isViewed = stored(viewedKey(file)) === file.dataset.version;
     const box = /** @type {HTMLInputElement | null} */ (find("[data-viewed]", file));
@@ -1076,10 +1222,17 @@ const KEYS = [
   ["?", "these keys"],
 ];
 
+/** People who speak to their computer press keys by accident. */
+const areKeysOn = () => stored("keys") !== "off";
+
 function showKeys() {
   const rows = KEYS.map(([keys, text]) => element("div", {}, element("dt", {}, element("kbd", {}, keys)), element("dd", {}, text)));
   const close = element("button", { type: "button", "data-close": "", autofocus: "" }, "Close");
-  dialog.replaceChildren(element("h2", { id: "dialog-title" }, "Keys"), element("dl", {}, ...rows), close);
+  const box = /** @type {HTMLInputElement} */ (element("input", { type: "checkbox" }));
+  box.checked = areKeysOn();
+  box.onchange = () => store("keys", box.checked ? null : "off");
+  const choice = element("label", { class: "check" }, box, "Single-letter keys");
+  dialog.replaceChildren(element("h2", { id: "dialog-title" }, "Keys"), element("dl", {}, ...rows), choice, close);
   dialog.showModal();
 }
 
@@ -1148,7 +1301,7 @@ document.addEventListener("keydown", (event) => {
     target.form?.requestSubmit();
     return;
   }
-  if (isText || dialog.open || event.ctrlKey || event.metaKey || event.altKey) return;
+  if (isText || dialog.open || event.ctrlKey || event.metaKey || event.altKey || !areKeysOn()) return;
   const action = ACTIONS[event.key];
   if (action) {
     event.preventDefault();
@@ -1161,8 +1314,12 @@ document.addEventListener("keydown", (event) => {
 for (const button of findAll("[data-dialog]")) button.hidden = false;
 removeOlder(today() - MAX_AGE_DAYS);
 onChanged();
+openFile(location.hash);
 showReport();
 if (main.dataset.live) void refresh();
-follow();
+void follow();
+channel.postMessage({ question: true });
+setInterval(watchLeader, 5_000);
 setInterval(tellTimes, 10_000);
+setInterval(() => main.dataset.live === "poll" && void refresh(), POLL_MS);
 if ("serviceWorker" in navigator) navigator.serviceWorker.register("/sw.js").catch(() => {});

@@ -24,6 +24,7 @@ macro_rules! scenarios {
 scenarios! {
     every_page_is_accessible_and_fits_a_phone
     a_review_becomes_the_next_turn_and_is_applied
+    comments_are_sent_once_and_with_the_line_they_are_on
     attempts_are_compared_and_one_is_adopted
     a_question_is_answered_on_a_phone
     nothing_is_missing_after_a_restart_of_the_server

@@ -22,6 +22,15 @@ export default async function () {
   run("wait", id);
   ensure(read("answer.json").includes('"allow"'), "the agent got the answer");
   await page.waitForSelector("li.task >> text=completed");
+
+  // An option is the whole answer, also if the draft of another one stands below it.
+  const other = exec("ask about a colour", "--agent", "asker", "--ask", "--skip-git-repo-check");
+  await page.waitForSelector(".question >> text=Which colour?");
+  await page.fill(".question textarea", "Green");
+  await page.tap(".question .options button:has-text('Blue')");
+  await page.waitForSelector(".question", { state: "detached" });
+  run("wait", other);
+  equal([read("answer.json").includes("Blue"), read("answer.json").includes("Green")], [true, false], "the answer");
   expectNoProblems(page);
   await server.child.kill();
 }

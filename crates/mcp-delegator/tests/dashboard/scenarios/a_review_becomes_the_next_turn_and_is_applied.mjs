@@ -42,7 +42,10 @@ export default async function () {
   await page.click("text=Only since the review");
   await page.waitForSelector("text=All changes");
   equal(await page.locator(".l.add code").allTextContents(), ["function totaler() {", "  let total = 1;", "  return total;"], "since the review");
+  await page.locator(".l.add .n:nth-child(2)").first().click();
+  await page.fill(".comment textarea", "Why total?");
   await page.click("text=All changes");
+  await page.waitForSelector("#review a >> text=1 more comment in Only since the review");
   await page.waitForSelector('#diff .file[data-path="added.js"]');
 
   // What applying does is shown first.
@@ -51,7 +54,7 @@ export default async function () {
   await page.waitForSelector("dialog[open] >> text=app.js");
   ensure(read("app.js").includes("let count = 0"), "nothing is applied before it is confirmed");
   await page.click("dialog button:text-is('Apply')");
-  await page.waitForSelector("#toast >> text=Done");
+  await page.waitForSelector("#toast >> text=2 files changed");
   ensure(read("app.js").includes("let total = 1") && read("added.js") !== "", "it is applied");
   expectNoProblems(page);
 }

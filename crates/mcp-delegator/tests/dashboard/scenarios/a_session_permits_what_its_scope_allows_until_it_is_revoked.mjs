@@ -37,7 +37,14 @@ export default async function () {
   await tab.goto(link());
   await page.click("[data-each=read]");
   await page.waitForSelector("#toast >> text=1 of 1 done");
-  run("dashboard", "sessions", "--revoke-all");
+
+  // Signed out, no tab shows a task, and the browser remembers no text of one.
+  await page.goto(`${server.url}/ui/tasks/${id}/diff`);
+  await page.locator("#diff .l.add .n:nth-child(2)").first().click();
+  await page.fill(".comment textarea", "a secret");
+  await page.click("text=Sign out");
+  await page.click("dialog button:text-is('Sign this browser out')");
+  for (const left of [page, tab]) await left.waitForSelector("text=This browser is not signed in");
+  equal(await page.evaluate(() => Object.keys(localStorage)), [], "what the browser remembers");
   equal((await page.goto(server.url)).status(), 401, "the next page");
-  await page.waitForSelector("text=This browser is not signed in");
 }

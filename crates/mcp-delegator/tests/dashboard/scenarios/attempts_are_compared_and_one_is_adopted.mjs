@@ -24,7 +24,7 @@ export default async function () {
   await page.waitForSelector("dialog[open] >> text=The worktrees of the other attempts are discarded");
   await page.check("dialog input[name=force]");
   await page.click("dialog button:text-is('Adopt')");
-  await page.waitForSelector("#toast >> text=Done");
+  await page.waitForSelector("#toast >> text=1 file changed");
   ensure(!read("app.js").includes("let count = 0"), "it is applied");
   equal(run("worktrees").worktrees, [], "the others are discarded");
   expectNoProblems(page);

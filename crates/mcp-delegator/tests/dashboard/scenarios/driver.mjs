@@ -60,12 +60,23 @@ export function repository() {
   git("commit", "--quiet", "--message", "one");
 }
 
-/** An agent that speaks like Claude Code and wants to run `make all`. */
+const COLOURS = JSON.stringify({
+  question: "Which colour?",
+  header: "Colour",
+  options: [{ label: "Blue", description: "calm" }, { label: "Red", description: "loud" }],
+  multiSelect: false,
+});
+
+/** An agent that speaks like Claude Code. It asks which colour to use if its task is about colours; otherwise it wants to run `make all`. */
 const ASKER = `#!/bin/bash
 [ "$1" = --version ] && echo '2.1.325 (Claude Code)' && exit 0
 read -r line
 echo '{"type":"system","subtype":"init","session_id":"s1","tools":[],"model":"m"}'
-echo '{"type":"control_request","request_id":"r1","request":{"subtype":"can_use_tool","tool_name":"Bash","input":{"command":"make all"}}}'
+case "$line" in
+  *colour*) tool='"AskUserQuestion","input":{"questions":[${COLOURS}]}' ;;
+  *) tool='"Bash","input":{"command":"make all"}' ;;
+esac
+printf '%s\\n' '{"type":"control_request","request_id":"r1","request":{"subtype":"can_use_tool","tool_name":'"$tool"'}}'
 read -r answer
 printf '%s\\n' "$answer" > answer.json
 echo '{"type":"result","subtype":"success","is_error":false,"result":"done","session_id":"s1","num_turns":1}'
@@ -104,6 +115,13 @@ export async function stop(server) {
 }
 
 export const link = (...args) => run("dashboard", "--no-open", ...args).link;
+
+/** Makes a page believe that it is hidden or shown: a browser without a screen hides none. */
+export const setHidden = (page, isHidden) =>
+  page.evaluate((value) => {
+    Object.defineProperty(document, "hidden", { value, configurable: true });
+    document.dispatchEvent(new Event("visibilitychange"));
+  }, isHidden);
 
 /** A signed-in browser window; each has cookies of its own. */
 export async function window(target, options = {}) {

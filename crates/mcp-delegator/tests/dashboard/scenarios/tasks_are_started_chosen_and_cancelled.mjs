@@ -28,7 +28,8 @@ export default async function () {
   for (const box of await page.locator("li.task[data-state=working] input.choose").all()) await box.check();
   await page.waitForSelector("text=2 chosen");
   await page.click("[data-each=cancel]");
-  await page.click("dialog button:text-is('Yes')");
+  equal(await page.locator("dialog li").allTextContents(), ["wait for go", "wait for go"], "what would be cancelled");
+  await page.click("dialog button:text-is('Cancel 2 tasks')");
   await page.waitForSelector("#toast >> text=2 of 2 done");
   await until("the attempts have ended", () => run("status").tasks.length === 0);
   await page.waitForSelector("li.task[data-state=working]", { state: "detached" });

@@ -48,7 +48,7 @@ export default async function () {
   await page.waitForSelector("dialog[open] form");
   equal(await focused(), "Apply", "what confirms has the focus");
   await press("Enter");
-  await page.waitForSelector("#toast >> text=Done");
+  await page.waitForSelector("#toast >> text=2 files changed");
   ensure(read("app.js").includes("let total = 1"), "it is applied");
   await press("t");
   await page.waitForSelector("a.title");
