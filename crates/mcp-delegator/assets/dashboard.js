@@ -749,7 +749,7 @@ async function submit(form, submitter) {
   const input = inputOf(form, submitter);
   const fields = draftFields(form);
   const sent = fields.map(valueOf);
-  if (review !== undefined) showComments();
+  if (review !== undefined) moveComments();
   const sentComments = comments(task);
   if (review !== undefined) {
     input[review] = reviewText(task, String(input[review] ?? ""));
@@ -963,15 +963,21 @@ function rowEnd(line) {
   return cells[cells.indexOf(line) | 1] ?? line;
 }
 
-/** @param {string} name @returns {HTMLElement | undefined} */
-const boxOf = (name) => findAll("#diff .comment").find((box) => box.dataset.place === name);
+/** @param {HTMLElement} line */
+function boxBelow(line) {
+  const next = rowEnd(line).nextElementSibling;
+  return next instanceof HTMLElement && next.matches(".comment") ? next : null;
+}
+
+/** @param {string} name */
+const boxesOf = (name) => findAll("#diff .comment").filter((box) => box.dataset.place === name);
 
 /** @param {HTMLElement} line */
 function editComment(line) {
   if (line.dataset.old === undefined && line.dataset.new === undefined) return;
   line.tabIndex = -1;
   const place = placeOf(line);
-  const box = boxOf(placeName(place)) ?? commentBox(place);
+  const box = boxBelow(line) ?? boxesOf(placeName(place))[0] ?? commentBox(place);
   if (!box.isConnected) rowEnd(line).after(box);
   find("textarea", box)?.focus();
 }
@@ -1022,45 +1028,60 @@ function commentBox(comment) {
   return box;
 }
 
-/** Stores where the lines of comments are now. Two comments that come to one line become one. */
+/** The comment with the place that its line has now. @param {Comment} comment */
+function moved(comment) {
+  const line = lineOf(comment);
+  return line ? { ...placeOf(line), text: comment.text } : comment;
+}
+
+/** Stores where the lines of comments are after a change of the page. Two comments that come to one line become one. */
 function moveComments() {
-  const task = reviewedTask();
-  const before = comments(task).map((comment) => ({ comment, box: boxOf(placeName(comment)) }));
+  for (const box of findAll("#diff .comment")) {
+    const place = placeOfBox.get(box);
+    if (place) setPlace(box, moved(place));
+  }
+  const before = comments(reviewedTask());
   /** @type {Map<string, Comment>} */
   const after = new Map();
-  for (const { comment, box } of before) {
-    const line = lineOf(comment);
-    const moved = line ? { ...placeOf(line), text: comment.text } : comment;
-    const name = placeName(moved);
-    const other = after.get(name);
-    if (other) moved.text = `${other.text}\n${moved.text}`;
-    after.set(name, moved);
-    if (other) box?.remove();
-    else if (box && name !== box.dataset.place) setPlace(box, moved);
-    const text = /** @type {HTMLTextAreaElement | null} */ (other ? find("textarea", boxOf(name)) : null);
-    if (text) text.value = moved.text;
+  for (const comment of before.map(moved)) {
+    const other = after.get(placeName(comment));
+    after.set(placeName(comment), other ? { ...comment, text: `${other.text}\n${comment.text}` } : comment);
   }
   const all = [...after.values()];
-  if (JSON.stringify(all) !== JSON.stringify(before.map(({ comment }) => comment))) storeComments(task, all);
+  if (JSON.stringify(all) !== JSON.stringify(before)) storeComments(reviewedTask(), all);
+}
+
+/** The box of a comment; a line has at most one. @param {Comment} comment @param {HTMLElement} line */
+function shownBox(comment, line) {
+  const below = boxBelow(line);
+  const found = [...new Set([...boxesOf(placeName(comment)), ...(below ? [below] : [])])];
+  const box = found.find(isWrittenIn) ?? found[0] ?? commentBox(comment);
+  const others = found.filter((other) => other !== box);
+  for (const other of others) other.remove();
+  setPlace(box, comment);
+  const text = /** @type {HTMLTextAreaElement | null} */ (find("textarea", box));
+  if (text && text.value !== comment.text && (others.length > 0 || !isWrittenIn(box))) text.value = comment.text;
+  return box;
 }
 
 /** Puts each comment below its line; what has no line any more is listed in the review. */
 function showComments() {
-  moveComments();
   /** @type {Comment[]} */
   const lost = [];
   for (const comment of comments(reviewedTask())) {
     const line = lineOf(comment);
-    const box = boxOf(placeName(comment)) ?? commentBox(comment);
     const file = findAll("#diff .file").find((file) => file.dataset.path === comment.path);
     const isFolded = file && partOf(file).dataset.load && partOf(file).dataset.ofUserLoaded === undefined;
     if (!line && !isFolded) lost.push(comment);
-    if (!line) box.remove();
-    else if (rowEnd(line).nextElementSibling !== box) {
-      const hadFocus = box.contains(document.activeElement);
-      rowEnd(line).after(box);
-      if (hadFocus) find("textarea", box)?.focus();
+    if (!line) {
+      for (const box of boxesOf(placeName(comment))) box.remove();
+      continue;
     }
+    const box = shownBox(comment, line);
+    if (rowEnd(line).nextElementSibling === box) continue;
+    const hadFocus = box.contains(document.activeElement);
+    rowEnd(line).after(box);
+    if (hadFocus) find("textarea", box)?.focus();
   }
   showLost(lost);
   countComments();
@@ -1165,6 +1186,7 @@ async function loadLines(part) {
     const content = find(".content", part);
     if (!given || !content) return;
     content.replaceChildren(...document.importNode(given, true).childNodes);
+    moveComments();
     showComments();
   } catch (error) {
     delete part.dataset.ofUserLoaded;
@@ -1193,6 +1215,7 @@ function prepareDiff() {
     // Lines that were loaded before may be others by now.
     if (partOf(file).dataset.ofUserLoaded !== undefined) void loadLines(partOf(file));
   }
+  moveComments();
   showComments();
 }
 
