@@ -14,6 +14,8 @@ export default async function () {
   const added = page.locator('#diff .file[data-path="added.js"]');
   await added.locator("[data-viewed]").check();
   equal(await added.locator("details").getAttribute("open"), null, "a viewed file is folded");
+  await page.click(".files a:text-is('added.js')");
+  await added.locator("details[open]").waitFor();
 
   // A comment is kept when the page is loaded again.
   await page.click('#diff .file[data-path="app.js"] .l.add .n:nth-child(2)');

@@ -29,6 +29,20 @@ export default async function () {
   run("wait", id);
   await Promise.all(rest.map((page) => page.waitForSelector(`#t-${id}[data-state=completed]`)));
   equal(streams, 1, "streams");
-  rest.forEach(expectNoProblems);
+
+  // A tab that is suspended says nothing. A visible one takes over, and the suspended one follows it when it wakes up.
+  const tab = await rest[0].context().newPage();
+  watch(tab);
+  count(tab);
+  await tab.clock.install();
+  await tab.goto(server.url);
+  await tab.waitForSelector("#connection >> text=Live");
+  for (const page of rest) await page.evaluate(() => (BroadcastChannel.prototype.postMessage = () => {}));
+  await tab.clock.fastForward(60_000);
+  await until("the visible tab reads the stream", () => streams === 2);
+  const next = exec("another task", "--isolation", "none");
+  await Promise.all([...rest, tab].map((page) => page.waitForSelector(`#t-${next}`)));
+  equal(streams, 2, "streams");
+  [...rest, tab].forEach(expectNoProblems);
   ensure(projectFile("go"), "the agent has ended");
 }

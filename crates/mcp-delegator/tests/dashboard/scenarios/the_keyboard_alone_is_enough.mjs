@@ -18,6 +18,12 @@ export default async function () {
   await page.waitForSelector("#connection >> text=Live");
   await press("?");
   await page.waitForSelector("dialog[open] >> text=comment on the line");
+  // Who is disturbed by single letters switches them off.
+  await page.uncheck("dialog input");
+  await press("Escape", "?");
+  equal(await page.locator("dialog[open]").count(), 0, "dialogs without keys");
+  await page.click("button[data-dialog=keys]");
+  await page.check("dialog input");
   await press("Escape", "d");
   await page.waitForURL(`**/ui/tasks/${first}/diff`);
   await page.waitForSelector("#connection >> text=Live");
