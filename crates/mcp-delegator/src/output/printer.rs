@@ -14,6 +14,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use delegator_domain::redact::{RedactStream, Redactor};
 use jiff::Timestamp;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde_json::json;
 use tempfile::NamedTempFile;
 
@@ -79,6 +80,14 @@ impl Printer {
         let written = lines.write(complete)?;
         state.reader_gone = written == WriteResult::ReaderGone;
         Ok(written)
+    }
+
+    /// Whether the reader of stdout has closed the pipe or socket, for a caller that may write nothing for long.
+    pub fn is_reader_gone(&self) -> bool {
+        let stdout = io::stdout();
+        let mut polled = [PollFd::new(&stdout, PollFlags::empty())];
+        let ready = poll(&mut polled, Some(&Timespec { tv_sec: 0, tv_nsec: 0 }));
+        ready.is_ok() && polled[0].revents().intersects(PollFlags::ERR | PollFlags::HUP)
     }
 
     /// The columns and rows of the terminal at stdout, now.

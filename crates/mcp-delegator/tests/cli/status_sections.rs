@@ -1,7 +1,11 @@
 //! `status` for people: in which section a task is, what empties a section, and the screen that redraws itself.
 
+use std::io::{BufRead, BufReader};
 use std::path::Path;
+use std::process::Stdio;
 
+use delegator_testkit::asking_agent::{self, permission_request};
+use delegator_testkit::program::wait_for_output;
 use delegator_testkit::stage::{Stage, successful_turn, wait_until};
 use delegator_testkit::terminal::{TerminalSession, run_on_terminal_of};
 use rustix::process::{Pid, Signal, kill_process};
@@ -157,9 +161,53 @@ fn a_watch_redraws_until_it_is_interrupted() {
     let run = session.wait();
     assert_eq!(run.exit, Some(0), "{run:?}");
     assert!(!run.stdout.contains("error"), "{run:?}");
-    for args in [&["--format", "json"][..], &["--format", "human"]] {
-        let refused = stage.world.run([&["local", "status", "--watch"], args].concat());
-        assert_eq!(refused.exit, Some(2), "{refused:?}");
-        assert!(format!("{refused:?}").contains("needs a terminal"), "{refused:?}");
-    }
+}
+
+#[test]
+fn a_watch_in_a_pipe_prints_questions_and_unread_ends() {
+    let stage = asking_agent::stage(PROGRAM, &permission_request());
+    let asking = asking_agent::exec(&stage);
+    let project = stage.world.project().display().to_string();
+    let mut command = stage.world.command(["status", "--watch", "-C", &project, "--format", "human"]);
+    let mut watch =
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(watch.stdout.take().unwrap()).lines().map(Result::unwrap);
+    assert_eq!(lines.next().unwrap(), format!("{asking} needs you: allow 'make all'? (do it)"));
+
+    // The end of a task elsewhere is no news, nor is one whose result was waited for.
+    let elsewhere = stage.root().join("elsewhere");
+    std::fs::create_dir(&elsewhere).unwrap();
+    let failing = |directory: &Path| {
+        let directory = directory.display().to_string();
+        stage.exec(&["--agent", "codex", "--skip-git-repo-check", "-C", &directory])
+    };
+    failing(&elsewhere);
+    stage.wait(&failing(&stage.world.project()));
+    let unread = failing(&stage.world.project());
+    let line = lines.next().unwrap();
+    assert!(line.starts_with(&format!("{unread} failed: ")), "{line}");
+    assert!(line.ends_with("(do it)"), "{line}");
+
+    // The watch ends with its reader, although there is nothing to print.
+    drop(lines);
+    assert_eq!(wait_for_output(watch).exit, Some(0));
+    stage.run_json(&["cancel", &asking]);
+}
+
+#[test]
+fn a_watch_in_a_pipe_prints_json_for_programs() {
+    let stage = asking_agent::stage(PROGRAM, &permission_request());
+    let asking = asking_agent::exec(&stage);
+    let mut command = stage.world.command(["status", "--watch"]);
+    let mut watch = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(watch.stdout.take().unwrap()).lines().map(Result::unwrap);
+    let line: Value = serde_json::from_str(&lines.next().unwrap()).unwrap();
+    let expected = json!({
+        "task_id": asking, "section": "needs_you", "line": "needs you: allow 'make all'?", "title": "do it",
+    });
+    assert_eq!(line, expected);
+    kill_process(Pid::from_child(&watch), Signal::INT).unwrap();
+    assert!(lines.next().is_none());
+    assert_eq!(watch.wait().unwrap().code(), Some(0));
+    stage.run_json(&["cancel", &asking]);
 }

@@ -60,7 +60,7 @@ pub struct Status {
     /// Add tokens and time used
     #[serde(default)]
     pub usage: bool,
-    /// Redraw the screen at every change, until Ctrl-C
+    /// Redraw the screen at every change, until Ctrl-C; in a pipe: print a line for each question and each unread end
     #[serde(default)]
     #[schemars(extend("x-markers" = [Marker::CommandLineOnly]))]
     pub watch: bool,
@@ -325,7 +325,7 @@ pub fn long_log_message(log: LongLog) -> String {
     )
 }
 
-fn overview_query(
+pub fn overview_query(
     context: &Context<'_>,
     engine: &Engine,
     inputs: &StatusInputs,

@@ -7,6 +7,7 @@ use delegator_domain::attention::{Need, Section, TaskFacts, section_of_all};
 use delegator_domain::notification::Subject;
 use delegator_domain::question::QuestionKind;
 use delegator_domain::task::{EndKind, FailureKind, LimitKind, Member, Obstacle, Verification};
+use delegator_domain::terminal::sanitize;
 use delegator_domain::text::first_line;
 use delegator_engine::{LiveRow, LiveTask, Variables, ended_facts, local_time};
 use delegator_registry::{AgentPause, BlockedBy, ChangedLines, EndRecord, StoredQuestion, TaskSummary};
@@ -154,6 +155,27 @@ impl TaskLine {
             cost_microdollars: ended.cost_microdollars,
             ..line
         }
+    }
+}
+
+/// A line of `status --watch` in a pipe.
+#[derive(Debug, Serialize)]
+struct TaskNews<'a> {
+    task_id: &'a str,
+    section: &'static str,
+    line: &'a str,
+    title: &'a str,
+}
+
+impl TaskLine {
+    /// The state in one line: `T-local-… verified (fix the login test)`, or a JSON object.
+    pub fn news(&self, is_for_people: bool) -> String {
+        let TaskLine { id, state, title, .. } = self;
+        if is_for_people {
+            return format!("{}\n", sanitize(&format!("{id} {state} ({title})")));
+        }
+        let news = TaskNews { task_id: id, section: self.section.name(), line: state, title };
+        format!("{}\n", json!(news))
     }
 }
 
