@@ -46,8 +46,22 @@ pub fn agent_problems(
             );
             Problem { problem: message, ..converted }
         }));
+        if is_plugin_directory(context) {
+            let problem = Problem::new(
+                ErrorCode::InvalidValue,
+                "working_dir",
+                "is needed: this server runs in the directory of a plugin",
+            );
+            problems.push(problem.suggest(Some("Give the absolute path of the user's repository.")));
+        }
     }
     problems
+}
+
+/// Clients start the servers of Agent Plugins 1.0 in the directory of the plugin, never in that of the user.
+fn is_plugin_directory(context: &PreflightContext<'_>) -> bool {
+    let root = context.process.variable("PLUGIN_ROOT").map(Path::new);
+    root.and_then(|root| root.canonicalize().ok()).is_some_and(|root| context.current_dir.starts_with(root))
 }
 
 /// Checks for a resumed thread: without `working_dir` and `agent` it has those of the thread, which only the
