@@ -9,6 +9,7 @@
 mod bytes;
 mod claude_code;
 mod codex;
+mod plugins;
 mod scenarios;
 mod sessions;
 
@@ -46,7 +47,10 @@ fn stage_of(program: &str) -> Stage {
         {"read_stdin": "all"}, {"thread_started": {}}, "turn_started", {"message": AGENT_ANSWER},
         {"turn_completed": {"input_tokens": 100, "cached_input_tokens": 40, "output_tokens": 7}},
     ]);
-    let stage = Stage::with_script(program, steps);
+    without_network(Stage::with_script(program, steps))
+}
+
+fn without_network(stage: Stage) -> Stage {
     // Codex refuses its sandbox helper if its home is below the temporary directory.
     stage.world.write("scratch/.keep", "");
     let scratch = stage.root().join("scratch").display().to_string();
