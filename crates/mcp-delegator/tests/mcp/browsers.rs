@@ -149,7 +149,7 @@ fn other_sites_and_hosts_reach_nothing() {
     assert_eq!(browser.get("/mcp").status, 401);
     let twice = format!("{}; {}", browser.cookie, browser.cookie);
     assert_eq!(get(&server, "/", &[("Cookie", &twice)]).status, 401);
-    // A cookie that a program at another port has planted locks nobody out, and pages of that port get nothing.
+    // A cookie that a program at another port has planted does not lock the user out, and pages of that port get nothing.
     let planted = format!("mcp-delegator-{}=planted; {}", server.port, browser.cookie);
     assert_eq!(get(&server, "/", &[("Cookie", &planted)]).status, 200);
     let of_other_port = [("Cookie", browser.cookie.as_str()), ("Sec-Fetch-Site", "same-site")];

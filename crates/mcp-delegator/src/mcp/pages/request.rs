@@ -67,7 +67,7 @@ impl PageRequest {
     }
 }
 
-/// Whether a browser only prepares the page, and nobody may ever see it.
+/// Whether a browser only prepares the page, which its user may never open.
 pub(super) fn is_prefetch(headers: &HeaderMap) -> bool {
     let purpose = headers.get("sec-purpose").and_then(|value| value.to_str().ok());
     purpose.is_some_and(|purpose| purpose.contains("prefetch"))
