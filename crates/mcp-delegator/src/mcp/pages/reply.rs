@@ -50,30 +50,29 @@ impl Reply {
     }
 }
 
-/// The form of a text. `extra` is what it has beside the text, and `review` whether comments on lines go with it.
-pub(super) fn reply_form(view: &View<'_>, task: &Task, reply: &Reply, review: bool) -> Markup {
+/// The form of a text. With `is_review` comments on lines go with it.
+pub(super) fn reply_form(view: &View<'_>, task: &Task, reply: &Reply, is_review: bool) -> Markup {
     let (recipient, mode) = match reply {
         Reply::Message(recipient) => (recipient, None),
         Reply::NextTurn(recipient, mode) => (recipient, Some(*mode)),
-        Reply::Later => return html! { p class="note" { (later(view, task)) } },
+        Reply::Later => return later(view, task, is_review),
         Reply::Never => return html! { p class="note" { (never(view, task)) } },
     };
     let is_next_turn = mode.is_some();
-    let label = match (review, is_next_turn) {
+    let label = match (is_review, is_next_turn) {
         (true, _) => "In general",
         (false, true) => "Continue with the agent, in a new task of its thread",
         (false, false) => "Message to the agent",
     };
-    let draft = if review { "review" } else { "message" };
     html! {
-        form data-action=(recipient.action) data-open[is_next_turn] data-review=[review.then_some(recipient.field)] data-task=(task.id.as_str()) {
+        form data-action=(recipient.action) data-open[is_next_turn] data-review=[is_review.then_some(recipient.field)] data-task=(task.id.as_str()) {
             @if let Some(mode) = mode { input type="hidden" name="mode" value=(mode.name()); }
             label {
                 (label)
-                textarea name=(recipient.field) rows="3" required[!review] data-draft=(format!("{draft}-{}", task.id)) {}
+                textarea name=(recipient.field) rows="3" required[!is_review] data-draft=(draft(task, is_review)) {}
             }
-            button { @if review && is_next_turn { "Request changes" } @else { "Send" } }
-            @if review {
+            button { @if is_review && is_next_turn { "Request changes" } @else { "Send" } }
+            @if is_review {
                 p class="note" {
                     @if is_next_turn { "Starts the next turn of the agent, in the same worktree." }
                     @else { "The agent gets it while it works." }
@@ -83,11 +82,16 @@ pub(super) fn reply_form(view: &View<'_>, task: &Task, reply: &Reply, review: bo
     }
 }
 
-fn later(view: &View<'_>, task: &Task) -> String {
-    format!(
-        "{} takes no messages while it works. Comments stay in this browser and can be sent when it has ended.",
-        view.text(&task.agent)
-    )
+fn draft(task: &Task, is_review: bool) -> String {
+    format!("{}-{}", if is_review { "review" } else { "message" }, task.id)
+}
+
+/// The text can be written already.
+fn later(view: &View<'_>, task: &Task, is_review: bool) -> Markup {
+    html! {
+        label { "For its next turn" textarea rows="3" data-draft=(draft(task, is_review)) {} }
+        p class="note" { (view.text(&task.agent)) " takes no messages while it works. This can be sent when it has ended." }
+    }
 }
 
 fn never(view: &View<'_>, task: &Task) -> String {

@@ -20,7 +20,7 @@ export default async function () {
   await page.click("button:text-is('Start')");
   await page.waitForURL("**/ui/groups/G-*");
   const group = page.url().split("/").at(-1);
-  await page.waitForSelector("text=working");
+  await page.waitForSelector("li.task[data-state=working]");
 
   // The attempts, and what follows them, are cancelled together.
   await page.goto(server.url);
