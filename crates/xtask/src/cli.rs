@@ -11,6 +11,7 @@ use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 
 use crate::book_pages;
 use crate::deadline::Deadline;
+use crate::dist_cli;
 use crate::error::LoadError;
 use crate::figures::Report;
 use crate::kills;
@@ -36,6 +37,9 @@ pub fn run(argv: Vec<OsString>) -> ExitCode {
         Some(("race", args)) => race_cli::race(args),
         Some(("weight", _)) => print_weight(),
         Some(("book-pages", args)) => print_book(args),
+        Some(("dist", args)) => dist_cli::dist(args),
+        Some(("release-check", args)) => dist_cli::release_check(args),
+        Some(("publish", args)) => dist_cli::publish_all(args),
         _ => return ExitCode::from(2),
     };
     match result {
@@ -102,9 +106,10 @@ fn cli_command() -> Command {
         .about("Prepare the pages of the site: mdBook runs this")
         .arg(Arg::new("question").num_args(0..).help("`supports RENDERER`: every renderer is supported"));
     Command::new("xtask")
-        .about("Load tests, the kill loop, the race with the peers, the weight of the program, and its site")
+        .about("Load tests, the kill loop, the race with the peers, the weight of the program, its site and its packages")
         .subcommand_required(true)
         .subcommands([load, kills, race_cli::command(), weight, book_pages])
+        .subcommands(dist_cli::commands())
 }
 
 fn load(args: &ArgMatches) -> Result<bool, LoadError> {

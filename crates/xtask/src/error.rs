@@ -34,6 +34,14 @@ pub enum LoadError {
          measure this program alone."
     )]
     NoPeer { problem: String },
+    #[error("the release is incomplete, so nothing was published. Missing: {}", missing.join(", "))]
+    Incomplete { missing: Vec<String> },
+    #[error("packages differ from SHA256SUMS, so nothing was published. Run `cargo xtask dist` again.")]
+    ChangedPackages,
+    #[error("there are no packages for this machine: give --platform")]
+    UnknownPlatform,
+    #[error("the time of the release is unknown: set SOURCE_DATE_EPOCH, or run in a git checkout")]
+    NoReleaseTime,
     #[error("{argument} is not LABEL=PATH or PATH of a program")]
     NotAProgram { argument: String },
 }

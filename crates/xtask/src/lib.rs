@@ -1,4 +1,5 @@
-//! Load tests, the kill loop and the race, run against the real program in a test bed of its own; its weight; its site.
+//! Load tests, the kill loop and the race, run against the real program in a test bed of its own; its weight, site and
+//! packages.
 //!
 //! ```text
 //! cargo xtask load TIER ─▶ programs (built) ─▶ testbed (a state directory, agents, a clean environment)
@@ -9,6 +10,7 @@
 //! cargo xtask race       ─▶ this program and its peers from package registries ─▶ docs/reports/performance.md
 //! cargo xtask weight     ─▶ lines, files and public items of each crate ─▶ docs/reports/benchmarks.md
 //! mdBook ─▶ cargo xtask book-pages ─▶ pages with the links of the site
+//! cargo xtask dist       ─▶ archives, packages, catalogues and checksums ─▶ target/dist-out
 //! ```
 //!
 //! Every figure is read afterwards from the registry, the tasks' files or `/proc`, never from the program's own claims.
@@ -18,6 +20,8 @@ mod book_pages;
 mod cli;
 mod clock;
 mod deadline;
+pub mod dist;
+mod dist_cli;
 mod engine_calls;
 mod error;
 mod event_numbers;
