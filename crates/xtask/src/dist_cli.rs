@@ -39,6 +39,12 @@ pub(crate) fn commands() -> [Command; 3] {
                 .long("index")
                 .action(ArgAction::SetTrue)
                 .help("Only write what names the packages that are already in the folder"),
+        )
+        .arg(
+            Arg::new("complete")
+                .long("complete")
+                .action(ArgAction::SetTrue)
+                .help("Exit with 1 if a package of a platform is missing"),
         );
     let check = Command::new("release-check")
         .about("Do every step of docs/releasing.md up to publishing; exits with 1 if one fails")
@@ -69,7 +75,9 @@ pub(crate) fn dist(args: &ArgMatches) -> Result<bool, LoadError> {
     }
     output.index()?;
     print!("{}", output.listing()?);
-    Ok(true)
+    let missing = output.missing_files();
+    missing.iter().for_each(|name| println!("   missing  {name}"));
+    Ok(missing.is_empty() || !args.get_flag("complete"))
 }
 
 pub(crate) fn release_check(args: &ArgMatches) -> Result<bool, LoadError> {

@@ -6,7 +6,7 @@ use delegator_testkit::generated::workspace;
 use delegator_testkit::program::read_text;
 
 /// The beginning of a command, and why it is not run here.
-const COVERED_ELSEWHERE: [(&str, &str); 13] = [
+const COVERED_ELSEWHERE: [(&str, &str); 14] = [
     ("cargo run ", "CI runs the first command of the README; its `demo` is run here as well"),
     ("cargo install ", "it builds the program that this test runs"),
     ("scripts/install", "the newcomer's test runs it with the program that is built already"),
@@ -14,6 +14,7 @@ const COVERED_ELSEWHERE: [(&str, &str); 13] = [
         "scripts/",
         "CI runs `scripts/test`, which runs the other scripts; checked below: the file is executable",
     ),
+    ("cargo xtask ", "it builds a release; its parts have tests of their own"),
     ("npm install -g @openai/codex", "`scripts/install-codex` installs the same package for the tests"),
     ("claude plugin ", "the tests of the hosts type these commands into a terminal"),
     ("codex plugin ", "the tests of the hosts run these commands"),

@@ -95,7 +95,7 @@ fn npm_installs_the_program_and_the_shim_passes_everything_on() {
 }
 
 #[test]
-fn without_a_platform_package_the_shim_says_what_is_missing() {
+fn without_a_platform_package_the_shim_names_what_is_missing() {
     let installed = Installed::new(&["--omit=optional"], false);
     let missing = output_of(&mut installed.world.command_as(&installed.shim(), ["--version"]));
     assert_eq!(missing.exit, Some(1));

@@ -116,7 +116,7 @@ fn cargo(workspace: &Path, args: &[&str]) -> Result<String, LoadError> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let output = Command::new(cargo)
         .args(args)
-        .args(["--locked", "--offline"])
+        .arg("--locked")
         .current_dir(workspace)
         .output()
         .map_err(LoadError::io("run cargo"))?;

@@ -1,5 +1,6 @@
 //! The folder with the files of a release: writes them, lists their checksums, and says which are missing.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -70,16 +71,18 @@ impl Output {
     pub fn index(&self) -> Result<(), LoadError> {
         let product = &self.product;
         self.write_npm(NAME, &main_package(product, &self.license()?))?;
-        let packed = |name: String| self.path(&name).exists().then_some(name);
-        let mut archives = Vec::new();
-        let mut bundles = Vec::new();
+        let (mut archives, mut bundles) = (Vec::new(), Vec::new());
+        let mut sums = BTreeMap::new();
         for platform in &PLATFORMS {
-            if let Some(name) = packed(format!("{}.tar.gz", product.archive_name(platform))) {
-                archives.push((platform, self.sha256(&name)?));
+            let archive = format!("{}.tar.gz", product.archive_name(platform));
+            let bundle = bundle_name(product, platform);
+            for name in [&archive, &bundle] {
+                if self.path(name).exists() {
+                    sums.insert(name.clone(), self.sha256(name)?);
+                }
             }
-            if let Some(name) = packed(bundle_name(product, platform)) {
-                bundles.push((name.clone(), self.sha256(&name)?));
-            }
+            archives.extend(sums.get(&archive).map(|sum| (platform, sum.clone())));
+            bundles.extend(sums.get(&bundle).map(|sum| (bundle, sum.clone())));
         }
         // The packages differ between platforms only in crates that are not used on Linux.
         let packages = packages(&self.workspace, &PLATFORMS[0])?;
@@ -91,7 +94,7 @@ impl Output {
         let script =
             fs::read(self.workspace.join("scripts/get")).map_err(LoadError::io("read scripts/get"))?;
         self.write("get", script)?;
-        self.write(CHECKSUMS, self.checksums()?)
+        self.write(CHECKSUMS, self.checksums(sums)?)
     }
 
     /// Sizes and names of all files.
@@ -123,7 +126,7 @@ impl Output {
     /// Whether the files are those that were listed when the release was indexed.
     pub(crate) fn is_unchanged(&self) -> Result<bool, LoadError> {
         let listed = fs::read_to_string(self.path(CHECKSUMS)).map_err(LoadError::io("read the checksums"))?;
-        Ok(listed == self.checksums()?)
+        Ok(listed == self.checksums(BTreeMap::new())?)
     }
 
     /// The packages in the order in which they must be published: a package after those that it needs.
@@ -156,9 +159,13 @@ impl Output {
         Ok(Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect())
     }
 
-    /// As `sha256sum` prints them.
-    fn checksums(&self) -> Result<String, LoadError> {
-        self.names()?.iter().map(|name| Ok(format!("{}  {name}\n", self.sha256(name)?))).collect()
+    /// As `sha256sum` prints them. `known` are those that need not be computed again.
+    fn checksums(&self, mut known: BTreeMap<String, String>) -> Result<String, LoadError> {
+        let line = |name: String| {
+            let sum = known.remove(&name).map_or_else(|| self.sha256(&name), Ok)?;
+            Ok(format!("{sum}  {name}\n"))
+        };
+        self.names()?.into_iter().map(line).collect()
     }
 
     /// All files but the list of checksums.

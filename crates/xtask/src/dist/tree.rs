@@ -59,12 +59,14 @@ impl Tree {
     /// All files as a zip file, with the oldest time that the format knows.
     pub(crate) fn to_zip(&self, level: u32) -> Result<Vec<u8>, LoadError> {
         let packing = |error: zip::result::ZipError| LoadError::io("pack a zip file")(error.into());
+        let method =
+            if level > 0 { zip::CompressionMethod::Deflated } else { zip::CompressionMethod::Stored };
         let mut zip = zip::ZipWriter::new(Cursor::new(Vec::new()));
         for (path, file) in &self.files {
             let options = SimpleFileOptions::default()
                 .last_modified_time(zip::DateTime::default())
-                .compression_method(zip::CompressionMethod::Deflated)
-                .compression_level(Some(level.into()))
+                .compression_method(method)
+                .compression_level((level > 0).then_some(level.into()))
                 .unix_permissions(file.mode());
             zip.start_file(path.as_str(), options).map_err(packing)?;
             zip.write_all(&file.bytes).map_err(LoadError::io("pack a zip file"))?;

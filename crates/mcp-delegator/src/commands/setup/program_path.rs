@@ -13,6 +13,8 @@ use crate::spec::version::PROGRAM;
 pub enum Risk {
     BuildDirectory,
     TemporaryDirectory,
+    /// Where npx, uvx and their like put a program that is not installed.
+    Cache,
     VersionedDirectory,
 }
 
@@ -23,6 +25,7 @@ impl Risk {
                 "lies in a build directory, which the next build or `cargo clean` changes"
             }
             Risk::TemporaryDirectory => "lies in a temporary directory, which is emptied",
+            Risk::Cache => "lies in a cache, which is emptied",
             Risk::VersionedDirectory => "contains a version number, so an upgrade removes it",
         };
         format!(
@@ -79,6 +82,8 @@ pub fn risk(path: &Path, process: &Process) -> Option<Risk> {
         Some(Risk::BuildDirectory)
     } else if temporary.into_iter().any(|dir| path.starts_with(dir)) {
         Some(Risk::TemporaryDirectory)
+    } else if names.iter().any(|name| [".cache", "_npx"].contains(name)) {
+        Some(Risk::Cache)
     } else if names.iter().any(|name| is_version(name)) {
         Some(Risk::VersionedDirectory)
     } else {
@@ -123,6 +128,10 @@ mod tests {
             assert_eq!(risk_of(build), Some(Risk::BuildDirectory));
         }
         assert_eq!(risk_of("/tmp/mcp-delegator"), Some(Risk::TemporaryDirectory));
+        for cached in ["/home/me/.npm/_npx/9f/node_modules/m/bin/m", "/home/me/.cache/uv/archive-v0/Xy/bin/m"]
+        {
+            assert_eq!(risk_of(cached), Some(Risk::Cache));
+        }
         for versioned in ["/opt/mcp-delegator/3.6.0/bin/mcp-delegator", "/brew/Cellar/m/v3.6.1_2/bin/m"] {
             assert_eq!(risk_of(versioned), Some(Risk::VersionedDirectory));
         }
