@@ -9,6 +9,7 @@
     reason = "the demo creates its repository with git and prints git's diff"
 )]
 
+use std::io::{Error, ErrorKind};
 use std::process::Command as Process;
 
 use delegator_domain::agents::DEFAULT_AGENT;
@@ -134,11 +135,15 @@ fn git(repository: &Path, args: &[&str]) -> std::io::Result<String> {
         .current_dir(repository)
         .env("GIT_CONFIG_GLOBAL", "/dev/null")
         .env("GIT_CONFIG_SYSTEM", "/dev/null")
-        .output()?;
+        .output()
+        .map_err(|error| match error.kind() {
+            ErrorKind::NotFound => Error::other("git was not found. Install git, then run the demo again."),
+            _ => error,
+        })?;
     if !output.status.success() {
         let stderr = String::from_utf8_lossy(&output.stderr).trim().to_owned();
         let command = args.first().copied().unwrap_or_default();
-        return Err(std::io::Error::other(format!("git {command}: {stderr}")));
+        return Err(Error::other(format!("git {command}: {stderr}")));
     }
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }

@@ -83,3 +83,13 @@ fn tool(path: &str, script: &str) -> PathBuf {
     assert!(path.exists(), "{} is missing: run scripts/{script}", path.display());
     path
 }
+
+/// A container often has no git.
+#[test]
+fn the_demo_without_git_names_it() {
+    let world = World::new(PROGRAM).variable("PATH", "/nonexistent");
+    let run = world.run(["demo"]);
+    assert_eq!(run.exit, Some(1), "{run:?}");
+    let message = run.json()["error"]["message"].as_str().unwrap().to_owned();
+    assert!(message.contains("git was not found. Install git"), "{message}");
+}
