@@ -92,7 +92,7 @@ pub(crate) fn release_check(args: &ArgMatches) -> Result<bool, LoadError> {
         seconds,
         runs_tests: !args.get_flag("skip-tests"),
     };
-    check.run()
+    Ok(check.run())
 }
 
 pub(crate) fn publish_all(args: &ArgMatches) -> Result<bool, LoadError> {

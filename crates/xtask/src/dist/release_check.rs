@@ -24,22 +24,18 @@ pub(crate) struct ReleaseCheck<'a> {
 
 impl ReleaseCheck<'_> {
     /// Does all steps, also after one has failed, and prints the result of each. Returns whether all succeeded.
-    pub(crate) fn run(&self) -> Result<bool, LoadError> {
-        let mut problems = vec![("the checkout has no changes", self.uncommitted()?)];
-        problems.push(("versions agree", version_problems(self.workspace)?));
-        problems.push(("the changelog has a date", self.undated()?));
-        problems.push(("the tag is free", self.taken_tag()?));
-        problems.push(("licences and advisories", self.command("cargo", &["deny", "check"])?));
-        if self.runs_tests {
-            problems.push(("scripts/test", self.command("scripts/test", &[])?));
-        }
-        problems.push(("packages of this platform", self.pack()?));
-        problems.push(("packages of all platforms", self.missing()));
-        for (step, problems) in &problems {
-            println!("{} {step}", if problems.is_empty() { "ok     " } else { "FAILED " });
-            problems.iter().for_each(|problem| println!("        {problem}"));
-        }
-        Ok(problems.iter().all(|(_, problems)| problems.is_empty()))
+    pub(crate) fn run(&self) -> bool {
+        let results = [
+            step("the checkout has no changes", || self.uncommitted()),
+            step("versions agree", || version_problems(self.workspace)),
+            step("the changelog has a date", || self.undated()),
+            step("the tag is free", || self.taken_tag()),
+            step("licences and advisories", || self.command("cargo", &["deny", "check"])),
+            !self.runs_tests || step("scripts/test", || self.command("scripts/test", &[])),
+            step("packages of this platform", || self.pack()),
+            step("packages of all platforms", || Ok(self.missing())),
+        ];
+        results.iter().all(|succeeded| *succeeded)
     }
 
     fn uncommitted(&self) -> Result<Vec<String>, LoadError> {
@@ -89,4 +85,12 @@ impl ReleaseCheck<'_> {
         let problem = (!status.success()).then(|| format!("{program} {}: {status}", args.join(" ")));
         Ok(problem.into_iter().collect())
     }
+}
+
+/// Does a step and prints its problems. An error is one, too.
+fn step(name: &str, check: impl FnOnce() -> Result<Vec<String>, LoadError>) -> bool {
+    let problems = check().unwrap_or_else(|error| vec![error.to_string()]);
+    println!("{} {name}", if problems.is_empty() { "ok     " } else { "FAILED " });
+    problems.iter().for_each(|problem| println!("        {problem}"));
+    problems.is_empty()
 }
