@@ -1423,14 +1423,14 @@ export interface Api {
   /** List the tasks that a person looks at */
   "GET /api/v1/tasks": {
     query: {
-      /** Only tasks that a person looks for there */
+      /** Only tasks that a person looks for there; a task of a group or chain is where that is */
       section?: "needs_you" | "working" | "waiting" | "finished_unread" | "finished";
       /** Only tasks in or below this directory */
       repo?: string;
       /** Only tasks of this agent */
       agent?: string;
       label?: string[];
-      /** Only tasks with this text in their title, question or activity */
+      /** Only tasks with this text in their id, title, question or activity */
       q?: string;
       /** Items per page (default: 1000) */
       limit?: number;
@@ -3339,6 +3339,8 @@ export interface SnapshotTask {
   submission_id?: string;
   /** The section of that group or chain as a whole. */
   submission_section?: string;
+  /** The result of its verify command, if it has ended and has one. */
+  verification?: "verified" | "verify_failed" | "not_run";
   /** It has ended, and its result was not read. */
   is_unread: boolean;
   lines_added?: number;

@@ -1123,7 +1123,7 @@ function showOtherViews() {
   const box = links.length > 0 ? element("p", { class: "note others", "data-own": "" }, ...links) : null;
   if (found?.isEqualNode(box)) return;
   found?.remove();
-  if (box) find("#review > button")?.after(box);
+  if (box) find("#review form > button")?.after(box);
 }
 
 /** @param {string} against @param {number} count */
