@@ -36,10 +36,10 @@ pub(super) fn hunks(hunks: &[HunkData], layout: Layout) -> Markup {
                 @let lines = numbered(hunk);
                 @match layout {
                     Layout::Unified => @for block in lines.chunks(BLOCK_LINES) {
-                        div class="block" .long[block.len() == BLOCK_LINES] { @for line in block { (unified(line)) } }
+                        div .block .long[block.len() == BLOCK_LINES] { @for line in block { (unified(line)) } }
                     },
                     Layout::Split => @for block in beside(&lines).chunks(BLOCK_LINES) {
-                        div class="block split" .long[block.len() == BLOCK_LINES] { @for (old, new) in block { (half(*old, 'o')) (half(*new, 'n')) } }
+                        div .block .split .long[block.len() == BLOCK_LINES] { @for (old, new) in block { (half(*old, 'o')) (half(*new, 'n')) } }
                     },
                 }
             }

@@ -22,6 +22,9 @@ export default async function () {
       const width = await page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth);
       equal(width <= 0, true, `${path} is ${width} px too wide`);
     }
+    await page.goto(`${server.url}/ui/tasks/${task}/diff?view=split`);
+    const halves = await page.locator(".block.split").first().evaluate((block) => [...block.children].slice(0, 2).map((half) => half.getBoundingClientRect().top));
+    equal(halves[0], halves[1], "the two sides of a row stand beside each other");
     await page.goto(server.url);
     await page.click("button[data-dialog]", { force: true }).catch(() => {});
     // The answer 404 of the unknown task is an error in the console of the browser.
