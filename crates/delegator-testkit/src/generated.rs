@@ -21,9 +21,14 @@ pub fn assert_up_to_date(path: &str, generated: &str) {
         std::fs::write(&path, generated).unwrap();
     }
     let committed = std::fs::read_to_string(&path).unwrap_or_default();
-    assert!(
-        committed == generated,
-        "{} differs from what the code generates; run the tests with UPDATE_GENERATED=1 and review the change",
-        path.display()
-    );
+    if committed != generated {
+        let same = committed.lines().zip(generated.lines()).take_while(|(one, other)| one == other).count();
+        panic!(
+            "{}:{} differs from what the code generates, which is {:?}; run the tests with UPDATE_GENERATED=1 and review \
+             the change",
+            path.display(),
+            same + 1,
+            generated.lines().nth(same)
+        );
+    }
 }

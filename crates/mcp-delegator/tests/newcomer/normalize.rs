@@ -11,8 +11,8 @@ const PATTERNS: [(&str, &str); 12] = [
     (r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}[.0-9]*Z", "2026-01-01T00:00:00Z"),
     (r"(?m)^(seconds|elapsed)( +)[0-9]+", "$1${2}N"),
     (r"(?m)^(T-local-0{10}) +[0-9]+[sm] +", "$1  Ns  "),
-    // A slow Claude Code is killed after its answer.
-    (r"(?m)^exit code +137\n", ""),
+    // A slow Claude Code is terminated, or killed, after its answer.
+    (r"(?m)^exit code +1(37|43)\n", ""),
     (r"index [0-9a-f]{7}[.][.][0-9a-f]{7}", "index 0000000..0000000"),
     (r"[0-9]+([.][0-9]+)? [KMGT]iB free", "N GiB free"),
     (r"[0-9]+([.][0-9]+)? (s|ms|MB|GB|MiB|GiB|TiB)([^a-z]|$)", "N $2$3"),
